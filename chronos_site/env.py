@@ -1,0 +1,318 @@
+"""The only reader of the environment: variables become frozen, validated configuration.
+
+`VARIABLES` is the complete list; docs/settings.md is checked against it. Durations are written
+as in Go: `500ms`, `30s`, `5m`, `1h30m`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from jobs.errors import ConfigError
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+
+
+def parse_duration(text: str) -> timedelta:
+    """A duration in Go's notation, such as `500ms` or `1h30m`.
+
+    Raises:
+        ValueError: not a duration, or no unit.
+    """
+    if not _DURATION.fullmatch(text):
+        raise ValueError("must be a duration such as 500ms, 30s, 5m or 1h30m")
+    return timedelta(seconds=sum(float(n) * _UNITS[unit] for n, unit in _PART.findall(text)))
+
+
+def _positive_duration(text: str) -> timedelta:
+    duration = parse_duration(text)
+    if duration <= timedelta(0):
+        raise ValueError("must be longer than zero")
+    return duration
+
+
+def _integer(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"-?\d+", text) or not low <= int(text) <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def _choice(*options: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in options:
+            raise ValueError(f"must be one of: {', '.join(options)}")
+        return text
+
+    return parse
+
+
+def _words(text: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not words:
+        raise ValueError("must name at least one, separated by commas")
+    return words
+
+
+def _addresses(text: str) -> tuple[str, ...]:
+    addresses = tuple(word.removeprefix("http://").rstrip("/") for word in _words(text))
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ValueError(f"{address!r} must be host:port")
+    return addresses
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in {"1", "true", "yes", "on", "0", "false", "no", "off"}:
+        raise ValueError("must be true or false")
+    return text.lower() in {"1", "true", "yes", "on"}
+
+
+def _text(text: str) -> str:
+    return text
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One environment variable: its parser, its default as one would write it, its meaning."""
+
+    parse: Callable[[str], Any]
+    default: str | None
+    meaning: str
+
+
+_PORT = _integer(1, 65535)
+
+VARIABLES: Mapping[str, Variable] = {
+    "MONGO_URI": Variable(
+        _text,
+        "mongodb://127.0.0.1:27017/?replicaSet=rs0",
+        "MongoDB: a replica set, also of one node",
+    ),
+    "MONGO_DB": Variable(_text, "chronos", "name of the database"),
+    "KAFKA_BROKERS": Variable(
+        _addresses, "127.0.0.1:9092", "Kafka bootstrap servers, host:port, comma-separated"
+    ),
+    "KAFKA_PARTITIONS": Variable(
+        _integer(1, 10_000), "4", "partitions of a topic when `migrate` creates it"
+    ),
+    "KAFKA_REPLICATION": Variable(
+        _integer(1, 100), "1", "replicas of a topic when `migrate` creates it"
+    ),
+    "KAFKA_SESSION_TIMEOUT": Variable(
+        _positive_duration, "6s", "silence after which the group replaces an executor"
+    ),
+    "ETCD_ENDPOINTS": Variable(
+        _addresses, "127.0.0.1:2379", "etcd members, host:port, comma-separated"
+    ),
+    "LEADER_BACKEND": Variable(_choice("etcd"), "etcd", "what elects the leading scheduler"),
+    "LEADER_TTL": Variable(_positive_duration, "10s", "silence after which a leader is replaced"),
+    "API_HOST": Variable(_text, "127.0.0.1", "address the API listens on"),
+    "API_PORT": Variable(_PORT, "8080", "port of the API"),
+    "METRICS_HOST": Variable(_text, "127.0.0.1", "address of /metrics, /healthz and /readyz"),
+    "METRICS_PORT": Variable(_PORT, "9100", "port of /metrics, /healthz and /readyz"),
+    "SCHEDULER_TICK": Variable(
+        _positive_duration, "500ms", "longest sleep between two looks for due jobs"
+    ),
+    "CLAIM_BATCH": Variable(_integer(1, 10_000), "1000", "jobs dispatched in one step, at most"),
+    "CRON_BATCH": Variable(_integer(1, 10_000), "1000", "templates fired in one step, at most"),
+    "MISFIRE_GRACE": Variable(
+        _positive_duration,
+        "1m",
+        "lateness after which an occurrence counts as missed (catchUp none)",
+    ),
+    "QUEUED_TIMEOUT": Variable(
+        _positive_duration, "30s", "time after which a queued job's message counts as lost"
+    ),
+    "CLAIM_TIMEOUT": Variable(
+        _positive_duration, "5m", "time without a sign of life after which a claim counts as lost"
+    ),
+    "REAPER_INTERVAL": Variable(_positive_duration, "30s", "time between two sweeps of the reaper"),
+    "JOB_TYPE": Variable(_words, "all", "job types an executor serves when --type is not given"),
+    "EXECUTOR_CONCURRENCY": Variable(
+        _integer(1, 1000), "16", "handlers run at once when --concurrency is not given"
+    ),
+    "EXECUTOR_PREFETCH": Variable(
+        _integer(0, 10_000),
+        "2000",
+        "jobs held beyond the running ones, at most (fast handlers only)",
+    ),
+    "DRAIN_TIMEOUT": Variable(_positive_duration, "30s", "time running handlers get after SIGTERM"),
+    "RETENTION_COMPLETED": Variable(
+        _positive_duration, None, "age at which a completed job is deleted; unset: never"
+    ),
+    "RETENTION_DLQ": Variable(
+        _positive_duration, None, "age at which a dead letter is deleted; unset: never"
+    ),
+    "LOG_FORMAT": Variable(_choice("json", "text"), "json", "JSON lines, or text for a terminal"),
+    "LOG_LEVEL": Variable(
+        _choice("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", "least severe log level written"
+    ),
+    "DEBUG": Variable(_boolean, "false", "Django's debug pages; never in production"),
+    "SECRET_KEY": Variable(_text, None, "Django's secret key; unset: a new one at each start"),
+    "ALLOWED_HOSTS": Variable(
+        _words, "localhost,127.0.0.1,[::1]", "host names that the API answers to"
+    ),
+    "MONGOD_BIN": Variable(_text, None, "devstack and tests: the mongod to start"),
+    "ETCD_BIN": Variable(_text, None, "devstack and tests: the etcd to start"),
+    "KAFKA_HOME": Variable(_text, None, "devstack and tests: a Kafka installation to start"),
+}
+
+
+def read(environ: Mapping[str, str] | None = None) -> Mapping[str, Any]:
+    """The value of every variable, by name; a default where it is unset or empty.
+
+    Raises:
+        ConfigError: a value cannot be used. The text names the variable.
+    """
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    for name, variable in VARIABLES.items():
+        text = environ.get(name) or variable.default
+        try:
+            values[name] = None if text is None else variable.parse(text)
+        except ValueError as exc:
+            raise ConfigError(f"{name}={text!r}: {exc}. Meaning: {variable.meaning}.") from exc
+    return values
+
+
+@dataclass(frozen=True)
+class StoreConfig:
+    """Where the jobs are."""
+
+    uri: str
+    database: str
+    retention_completed: timedelta | None = None
+    retention_dlq: timedelta | None = None
+
+
+@dataclass(frozen=True)
+class BrokerConfig:
+    """Where the wake-up messages go."""
+
+    brokers: tuple[str, ...]
+    partitions: int = 4
+    replication: int = 1
+    session_timeout: timedelta = timedelta(seconds=6)
+
+
+@dataclass(frozen=True)
+class ElectionConfig:
+    """Who elects the leading scheduler."""
+
+    backend: str
+    endpoints: tuple[str, ...]
+    ttl: timedelta = timedelta(seconds=10)
+
+    def __post_init__(self) -> None:
+        if self.ttl < timedelta(seconds=1):
+            raise ConfigError(
+                "LEADER_TTL must be 1s or longer: etcd leases count in whole seconds."
+            )
+
+
+@dataclass(frozen=True)
+class SchedulerConfig:
+    """How the scheduler works."""
+
+    tick: timedelta = timedelta(milliseconds=500)
+    claim_batch: int = 1000
+    cron_batch: int = 1000
+    misfire_grace: timedelta = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class ExecutorConfig:
+    """How an executor works."""
+
+    job_types: tuple[str, ...] = ("all",)
+    concurrency: int = 16
+    prefetch: int = 2000
+    claim_timeout: timedelta = timedelta(minutes=5)
+    drain_timeout: timedelta = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class ReaperConfig:
+    """How the reaper works."""
+
+    interval: timedelta = timedelta(seconds=30)
+    queued_timeout: timedelta = timedelta(seconds=30)
+    claim_timeout: timedelta = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class ListenConfig:
+    """Where a role listens."""
+
+    api_host: str
+    api_port: int
+    metrics_host: str
+    metrics_port: int
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything the roles need, read once at start (`settings.CHRONOS`)."""
+
+    store: StoreConfig
+    broker: BrokerConfig
+    election: ElectionConfig
+    scheduler: SchedulerConfig
+    executor: ExecutorConfig
+    reaper: ReaperConfig
+    listen: ListenConfig
+
+
+def config_from(values: Mapping[str, Any]) -> Config:
+    """Group the values of `read` by who needs them.
+
+    Raises:
+        ConfigError: two values contradict each other.
+    """
+    return Config(
+        store=StoreConfig(
+            values["MONGO_URI"],
+            values["MONGO_DB"],
+            values["RETENTION_COMPLETED"],
+            values["RETENTION_DLQ"],
+        ),
+        broker=BrokerConfig(
+            values["KAFKA_BROKERS"],
+            values["KAFKA_PARTITIONS"],
+            values["KAFKA_REPLICATION"],
+            values["KAFKA_SESSION_TIMEOUT"],
+        ),
+        election=ElectionConfig(
+            values["LEADER_BACKEND"], values["ETCD_ENDPOINTS"], values["LEADER_TTL"]
+        ),
+        scheduler=SchedulerConfig(
+            values["SCHEDULER_TICK"],
+            values["CLAIM_BATCH"],
+            values["CRON_BATCH"],
+            values["MISFIRE_GRACE"],
+        ),
+        executor=ExecutorConfig(
+            values["JOB_TYPE"],
+            values["EXECUTOR_CONCURRENCY"],
+            values["EXECUTOR_PREFETCH"],
+            values["CLAIM_TIMEOUT"],
+            values["DRAIN_TIMEOUT"],
+        ),
+        reaper=ReaperConfig(
+            values["REAPER_INTERVAL"], values["QUEUED_TIMEOUT"], values["CLAIM_TIMEOUT"]
+        ),
+        listen=ListenConfig(
+            values["API_HOST"], values["API_PORT"], values["METRICS_HOST"], values["METRICS_PORT"]
+        ),
+    )

@@ -1,0 +1,74 @@
+"""Django's settings. Every value that a deployment may change comes from `chronos_site.env`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import django_mongodb_backend
+from django.core.management.utils import get_random_secret_key
+
+from chronos_site import env
+from jobs.errors import ConfigError
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+try:
+    ENV = env.read()
+    CHRONOS = env.config_from(ENV)
+except ConfigError as exc:
+    # A sentence, not a traceback: this is the operator's first contact with a mistyped variable.
+    sys.exit(f"chronos: {exc}")
+
+DEBUG = ENV["DEBUG"]
+SECRET_KEY = ENV["SECRET_KEY"] or get_random_secret_key()
+ALLOWED_HOSTS = list(ENV["ALLOWED_HOSTS"])
+
+INSTALLED_APPS = [
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "rest_framework",
+    "drf_spectacular",
+    "jobs",
+    "scheduler",
+    "executor",
+    "reaper",
+    "devstack",
+]
+MIDDLEWARE = ["django.middleware.security.SecurityMiddleware"]
+ROOT_URLCONF = "chronos_site.urls"
+WSGI_APPLICATION = "chronos_site.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+    }
+]
+DATABASES = {
+    "default": django_mongodb_backend.parse_uri(  # type: ignore[no-untyped-call]
+        CHRONOS.store.uri, db_name=CHRONOS.store.database
+    )
+}
+DEFAULT_AUTO_FIELD = "django_mongodb_backend.fields.ObjectIdAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+STATIC_URL = "static/"
+APPEND_SLASH = False
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "json": {
+            "()": "pythonjsonlogger.json.JsonFormatter",
+            "format": "{asctime}{levelname}{name}{message}",
+            "style": "{",
+            "rename_fields": {"asctime": "time", "levelname": "level", "name": "logger"},
+        },
+        "text": {"format": "{levelname:<7} {name}: {message}", "style": "{"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": ENV["LOG_FORMAT"]}},
+    "root": {"handlers": ["stderr"], "level": ENV["LOG_LEVEL"]},
+}

@@ -1,0 +1,90 @@
+"""Every error the project raises on purpose: one root, one stable code each.
+
+Losing a race is never an error: guarded writes say what they moved (see `jobs.repository`).
+"""
+
+from __future__ import annotations
+
+
+class ChronosError(Exception):
+    """Root of all expected errors. The text says what is wrong and what to do."""
+
+    code = "error"
+
+
+class InvalidJob(ChronosError):
+    """A submitted job breaks a rule. The text names the field."""
+
+    code = "invalid"
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field} {problem}" if field else problem)
+        self.field = field
+
+
+class InvalidCron(InvalidJob):
+    """A cron expression or time zone that cannot be used."""
+
+    code = "invalid_cron"
+
+
+class MalformedId(ChronosError):
+    """A job id that is not 24 hexadecimal digits."""
+
+    code = "malformed_id"
+
+
+class JobNotFound(ChronosError):
+    """No job has this id."""
+
+    code = "not_found"
+
+
+class DuplicateKey(ChronosError):
+    """The idempotency key is taken. `job_id` is the job that holds it."""
+
+    code = "duplicate_key"
+
+    def __init__(self, key: str, job_id: str) -> None:
+        super().__init__(f"idempotencyKey {key!r} is already used by job {job_id}")
+        self.job_id = job_id
+
+
+class WrongState(ChronosError):
+    """The job's status does not allow this move. `status` is the current one."""
+
+    code = "wrong_state"
+
+    def __init__(self, problem: str, status: str) -> None:
+        super().__init__(problem)
+        self.status = status
+
+
+class ConfigError(ChronosError):
+    """A setting is missing, unknown or contradicts another. The text names the variable."""
+
+    code = "config"
+
+
+class StoreUnavailable(ChronosError):
+    """MongoDB did not answer in time. Whether a write took effect is unknown: repeat it."""
+
+    code = "store_unavailable"
+
+
+class BrokerUnavailable(ChronosError):
+    """Kafka did not answer in time."""
+
+    code = "broker_unavailable"
+
+
+class ElectionUnavailable(ChronosError):
+    """The election backend did not answer in time."""
+
+    code = "election_unavailable"
+
+
+class NotProvisioned(ChronosError):
+    """Indexes or topics are missing: run `manage.py migrate`."""
+
+    code = "not_provisioned"
