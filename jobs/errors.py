@@ -88,3 +88,15 @@ class NotProvisioned(ChronosError):
     """Indexes or topics are missing: run `manage.py migrate`."""
 
     code = "not_provisioned"
+
+
+class KeyCollision(ChronosError):
+    """Two different idempotency keys hash to one id (odds of about 1 in 2^96 per pair)."""
+
+    code = "key_collision"
+
+
+class UnreadableJob(ChronosError):
+    """A stored document breaks the rules of a job, as after an edit by hand. Names the field."""
+
+    code = "unreadable_job"

@@ -1,7 +1,8 @@
 """What a job is and how it may move. START HERE.
 
-A job is one document in MongoDB. Its `status` is the whole state machine; `MOVES` lists every step it may take and who
-takes it. A *template* (a job with `cron`) never runs: it spawns jobs. Nothing here does any I/O.
+A job is one document in MongoDB. Its `status` is the whole state machine; `MOVES` lists every step
+it may take and who takes it. A *template* (a job with `cron`) never runs: it spawns jobs. Nothing
+here does any I/O.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ class Overlap(StrEnum):
 def job_id_for(key: str) -> ObjectId:
     """The id of the job with this idempotency key.
 
-    The first 12 bytes of BLAKE2b over the key: the key is unique without an index of its own, and a client knows the id
-    before the answer arrives.
+    The first 12 bytes of BLAKE2b over the key: the key is unique without an index of its own, and a
+    client knows the id before the answer arrives.
     """
     return ObjectId(blake2b(key.encode()).digest()[:12])
 
@@ -128,12 +129,27 @@ class Attempt:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """What an attempt's end makes of its job. Guarded by `claim_id` when it is written."""
+
+    job_id: ObjectId
+    claim_id: str
+    status: Status
+    attempts: int
+    attempt: Attempt
+    scheduled_at: datetime | None = None
+    """When the next attempt is due; only for PENDING."""
+    last_error: str | None = None
+    result: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One job or template, as stored. Field names in MongoDB and in the API are these in camelCase.
+    """One job or template, as stored. In MongoDB and in the API the names are these in camelCase.
 
-    `payload` and `result` are JSON texts: they are stored as one opaque value and so round-trip unchanged whatever keys
-    they hold (docs/decisions/0002).
+    `payload` and `result` are JSON texts: they are stored as one opaque value and so round-trip
+    unchanged whatever keys they hold (docs/decisions/0002).
     """
 
     id: ObjectId

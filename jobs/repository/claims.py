@@ -1,0 +1,200 @@
+"""The executor's side: queued → claimed → running → over, each write fenced by the claim's id."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection as AnyCollection
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+from pymongo import UpdateMany
+from pymongo.collection import Collection
+
+from jobs.errors import UnreadableJob
+from jobs.lifecycle import LEASED, Finish, Job, Status
+from jobs.repository.documents import from_document
+from jobs.repository.endings import Retention, dead_letter_change, finish_change
+from jobs.repository.outages import outages_named
+
+logger = logging.getLogger(__name__)
+
+_LEASED = {"$in": [str(status) for status in LEASED]}
+
+
+class ClaimStore:
+    """One executor's hold on jobs. A claim that was lost can never write."""
+
+    def __init__(self, collection: Collection[dict[str, Any]], retention: Retention) -> None:
+        self._jobs = collection
+        self._retention = retention
+
+    @outages_named()
+    def claim(
+        self,
+        job_ids: Sequence[ObjectId],
+        *,
+        owner: str,
+        claim_id: str,
+        lease: timedelta,
+        now: datetime,
+        start: bool = False,
+    ) -> list[Job]:
+        """Give queued jobs to one executor, in one write and one read.
+
+        Args:
+            job_ids: the jobs named by the messages; unknown or already claimed ids are ignored.
+            owner: executor name, unique per process.
+            claim_id: fresh; fences every later write of these claims.
+            lease: how long the claim holds without a sign of life.
+            now: aware UTC.
+            start: the handlers start at once, so queued → running in the same write.
+
+        Returns:
+            The claimed jobs. A missing one was claimed elsewhere, cancelled or finished: drop its
+            message. One whose document cannot be read is dead-lettered here.
+
+        Raises:
+            StoreUnavailable: no answer in time; do not commit the offsets.
+        """
+        status = Status.RUNNING if start else Status.CLAIMED
+        change = {
+            "status": str(status),
+            "claimedBy": owner,
+            "claimedAt": now,
+            "claimId": claim_id,
+            "leaseUntil": now + lease,
+            "updatedAt": now,
+            **({"startedAt": now} if start else {}),
+        }
+        # Kafka may deliver a message twice; the status guard makes the second claim a no-op.
+        moved = self._jobs.update_many(
+            {"_id": {"$in": list(job_ids)}, "status": str(Status.QUEUED)}, {"$set": change}
+        ).modified_count
+        if not moved:
+            return []
+        found = self._jobs.find(
+            {"_id": {"$in": list(job_ids)}, "claimId": claim_id}, batch_size=len(job_ids)
+        )
+        # Messages come in the order of dispatch; the store answers in its own.
+        by_id = {document["_id"]: document for document in found}
+        jobs = []
+        for job_id in job_ids:
+            if (document := by_id.pop(job_id, None)) is not None:
+                try:
+                    jobs.append(from_document(document))
+                except UnreadableJob as exc:
+                    self._dead_letter_unreadable(job_id, claim_id, str(exc), now)
+        return jobs
+
+    def _dead_letter_unreadable(
+        self, job_id: ObjectId, claim_id: str, reason: str, now: datetime
+    ) -> None:
+        logger.error("dead-lettering a job that cannot be read", extra={"job_id": str(job_id)})
+        self._jobs.update_one({"_id": job_id, "claimId": claim_id}, dead_letter_change(reason, now))
+
+    @outages_named()
+    def start(self, jobs: Sequence[Job], *, now: datetime) -> list[Job]:
+        """claimed → running, durable before a handler starts.
+
+        Without it a job that kills its executor could not be told from its neighbours that were
+        only waiting, and either all or none of them would lose an attempt.
+
+        Returns:
+            The jobs that may run, as they are now. A missing one is no longer ours.
+        """
+        ids = [job.id for job in jobs]
+        claims = {"$in": list({job.claim_id for job in jobs})}
+        moved = self._jobs.update_many(
+            {"_id": {"$in": ids}, "claimId": claims, "status": str(Status.CLAIMED)},
+            {"$set": {"status": str(Status.RUNNING), "startedAt": now, "updatedAt": now}},
+        ).modified_count
+        ours: AnyCollection[ObjectId] = ids
+        if moved != len(ids):
+            ours = self._held(ids, claims, str(Status.RUNNING))
+        return [
+            replace(job, status=Status.RUNNING, started_at=now) for job in jobs if job.id in ours
+        ]
+
+    def _held(self, ids: Sequence[ObjectId], claims: Any, status: Any) -> set[ObjectId]:
+        query = {"_id": {"$in": list(ids)}, "claimId": claims, "status": status}
+        return {document["_id"] for document in self._jobs.find(query, {"_id": 1})}
+
+    @outages_named()
+    def extend(self, held: Sequence[tuple[ObjectId, str]], *, until: datetime) -> set[ObjectId]:
+        """Hold claims for longer.
+
+        Args:
+            held: job and claim ids.
+            until: the leases' new end.
+
+        Returns:
+            The jobs that are no longer held: reaped, cancelled, or finished meanwhile.
+        """
+        ids = [job_id for job_id, _ in held]
+        claims = {"$in": list({claim_id for _, claim_id in held})}
+        matched = self._jobs.update_many(
+            {"_id": {"$in": ids}, "claimId": claims, "status": _LEASED},
+            {"$set": {"leaseUntil": until}},
+        ).matched_count
+        return set() if matched == len(ids) else set(ids) - self._held(ids, claims, _LEASED)
+
+    @outages_named()
+    def lost(self, held: Sequence[tuple[ObjectId, str]]) -> set[ObjectId]:
+        """Which of these claims no longer hold, without extending them."""
+        ids = [job_id for job_id, _ in held]
+        claims = {"$in": list({claim_id for _, claim_id in held})}
+        return set(ids) - self._held(ids, claims, _LEASED)
+
+    @outages_named()
+    def finish(self, finishes: Sequence[Finish], *, now: datetime) -> int:
+        """running → completed, pending or dlq, for many jobs in one round trip.
+
+        Jobs that end alike (same claim, instants and outcome) share one statement, so a fast
+        handler costs a fraction of a write per job.
+
+        Returns:
+            How many were written. The others had lost their claim: theirs is not the truth.
+
+        Raises:
+            StoreUnavailable: repeat the call; what was written already does not match again, so
+                the count of a repeated call is too low.
+        """
+        alike: dict[Finish, list[ObjectId]] = defaultdict(list)
+        nobody = ObjectId(b"\0" * 12)
+        for finish in finishes:
+            alike[replace(finish, job_id=nobody)].append(finish.job_id)
+        statements = [
+            UpdateMany(
+                {
+                    "_id": {"$in": ids},
+                    "claimId": finish.claim_id,
+                    "status": str(Status.RUNNING),
+                },
+                finish_change(finish, self._retention, now),
+            )
+            for finish, ids in alike.items()
+        ]
+        return self._jobs.bulk_write(statements, ordered=False).matched_count
+
+    @outages_named()
+    def hand_back(self, held: Sequence[tuple[ObjectId, str]], *, now: datetime) -> int:
+        """claimed or running → pending at an orderly shutdown; costs no attempt.
+
+        Returns:
+            How many went back.
+        """
+        return self._jobs.update_many(
+            {
+                "_id": {"$in": [job_id for job_id, _ in held]},
+                "claimId": {"$in": list({claim_id for _, claim_id in held})},
+                "status": _LEASED,
+            },
+            {
+                "$set": {"status": str(Status.PENDING), "updatedAt": now},
+                "$unset": dict.fromkeys(("claimId", "leaseUntil", "queuedAt", "startedAt"), ""),
+            },
+        ).modified_count

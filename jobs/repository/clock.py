@@ -1,0 +1,71 @@
+"""The one clock of the system: MongoDB's.
+
+Leases and due times written by one process are compared by another. Taking every instant from the
+store makes the skew of a node's own clock harmless; between two looks time passes by the monotonic
+clock, so a jump of the wall clock is harmless too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pymongo import MongoClient
+
+from jobs.errors import StoreUnavailable
+from jobs.repository.outages import outages_named
+
+_SYNC_SECONDS = 60.0
+_SAMPLES = 3
+
+
+class StoreClock:
+    """Tells the store's time without asking it each time."""
+
+    def __init__(self, client: MongoClient[dict[str, Any]]) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._synced_at: float | None = None
+        self._epoch = datetime.fromtimestamp(0, UTC)
+
+    def now(self) -> datetime:
+        """The store's time, aware UTC, in whole milliseconds as MongoDB keeps them.
+
+        Raises:
+            StoreUnavailable: only when the store was never reached.
+        """
+        age = None if self._synced_at is None else time.monotonic() - self._synced_at
+        if (age is None or age > _SYNC_SECONDS) and self._lock.acquire(blocking=age is None):
+            try:
+                self._sync()
+            finally:
+                self._lock.release()
+        now = self._epoch + timedelta(seconds=time.monotonic())
+        return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+    def _sync(self) -> None:
+        first = self._synced_at is None
+        # Before the attempt: while MongoDB is away, one caller a minute waits for it, not all.
+        previous, self._synced_at = self._synced_at, time.monotonic()
+        try:
+            self._epoch = self._measure()
+        except StoreUnavailable:
+            if first:
+                self._synced_at = previous
+                raise
+
+    @outages_named()
+    def _measure(self) -> datetime:
+        best: tuple[float, datetime] | None = None
+        for _ in range(_SAMPLES):
+            asked = time.monotonic()
+            answer = self._client.admin.command("hello")
+            answered = time.monotonic()
+            local: datetime = answer["localTime"]
+            epoch = local - timedelta(seconds=(asked + answered) / 2)
+            if best is None or answered - asked < best[0]:
+                best = (answered - asked, epoch)
+        assert best is not None  # noqa: S101 - _SAMPLES is positive
+        return best[1]

@@ -1,0 +1,107 @@
+"""The repository: one connection, and the small stores that share it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bson.codec_options import CodecOptions
+from pymongo import MongoClient, ReadPreference, WriteConcern
+from pymongo.errors import ConfigurationError, InvalidURI
+
+from jobs.errors import ConfigError, NotProvisioned
+from jobs.lifecycle import Status
+from jobs.repository import indexes
+from jobs.repository.claims import ClaimStore
+from jobs.repository.clock import StoreClock
+from jobs.repository.dead_letters import DeadLetterStore
+from jobs.repository.dispatch import DispatchStore
+from jobs.repository.interventions import InterventionStore
+from jobs.repository.jobs import JobStore
+from jobs.repository.nodes import NodeStore
+from jobs.repository.outages import outages_named
+from jobs.repository.recovery import RecoveryStore
+from jobs.repository.templates import TemplateStore
+
+if TYPE_CHECKING:
+    from chronos_site.env import StoreConfig
+
+_SELECTION_MS = 5_000
+_SOCKET_MS = 20_000
+
+
+class Repository:
+    """Everything the roles and the API do to the stored jobs. Safe to share between threads."""
+
+    def __init__(self, client: MongoClient[dict[str, Any]], config: StoreConfig) -> None:
+        self._client = client
+        options: CodecOptions[dict[str, Any]] = CodecOptions(tz_aware=True)
+        self._database = client.get_database(
+            config.database,
+            codec_options=options,
+            read_preference=ReadPreference.PRIMARY,
+            write_concern=WriteConcern("majority"),
+        )
+        collection = self._database["jobs"]
+        self.clock = StoreClock(client)
+        self.jobs = JobStore(collection)
+        self.interventions = InterventionStore(collection)
+        self.dispatch = DispatchStore(collection)
+        retention = {
+            Status.COMPLETED: config.retention_completed,
+            Status.DLQ: config.retention_dlq,
+        }
+        self.claims = ClaimStore(collection, retention)
+        self.recovery = RecoveryStore(collection, retention)
+        self.dead_letters = DeadLetterStore(collection)
+        self.templates = TemplateStore(collection)
+        self.nodes = NodeStore(self._database["nodes"])
+
+    @classmethod
+    def connect(cls, config: StoreConfig) -> Repository:
+        """A repository on the replica set that `config` names. Connects on first use.
+
+        Raises:
+            ConfigError: MONGO_URI cannot be read.
+        """
+        try:
+            client: MongoClient[dict[str, Any]] = MongoClient(
+                config.uri,
+                tz_aware=True,
+                serverSelectionTimeoutMS=_SELECTION_MS,
+                connectTimeoutMS=_SELECTION_MS,
+                socketTimeoutMS=_SOCKET_MS,
+                appname="chronos",
+            )
+        except (ConfigurationError, InvalidURI, ValueError) as exc:
+            raise ConfigError(f"MONGO_URI cannot be used: {exc}") from exc
+        return cls(client, config)
+
+    @outages_named()
+    def ping(self) -> None:
+        """Answer whether MongoDB has a primary.
+
+        Raises:
+            StoreUnavailable: it has not.
+        """
+        self._client.admin.command("ping")
+
+    @outages_named()
+    def ensure_indexes(self) -> None:
+        """Create the indexes that are missing. Repeatable; `manage.py migrate` calls it."""
+        indexes.ensure(self._database)
+
+    @outages_named()
+    def require_indexes(self) -> None:
+        """Refuse to work on a store without its indexes.
+
+        Raises:
+            NotProvisioned: with the command that creates them.
+        """
+        if missing := indexes.missing(self._database):
+            raise NotProvisioned(
+                f"MongoDB lacks the indexes {', '.join(missing)}. Run: python manage.py migrate"
+            )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()

@@ -1,0 +1,188 @@
+"""The scheduler's side: which jobs are due, pending → queued, and the wake-up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from pymongo.collection import Collection
+
+from jobs.lifecycle import IN_FLIGHT, Status
+from jobs.repository.documents import KIND, RUNNABLE
+from jobs.repository.indexes import DUE, IN_FLIGHT_INDEX
+from jobs.repository.outages import outages_named
+
+_PENDING = {"status": str(Status.PENDING), KIND: RUNNABLE}
+_DISPATCH_ORDER = [("priority", -1), ("scheduledAt", 1)]
+_LOOK_AHEAD = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class DueJob:
+    """What a dispatch message needs to know of a job."""
+
+    id: ObjectId
+    job_type: str
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A job or template became pending.
+
+    `job_type` is None where the change does not say it, `scheduled_at` where it did not change.
+    """
+
+    job_type: str | None
+    scheduled_at: datetime | None
+
+
+class DispatchStore:
+    """Claims of due jobs in batches, never one round trip per job."""
+
+    def __init__(self, collection: Collection[dict[str, Any]]) -> None:
+        self._jobs = collection
+
+    @outages_named()
+    def due(self, job_type: str, *, now: datetime, limit: int) -> list[DueJob]:
+        """Due jobs of one type: highest priority first, then the longest due.
+
+        One range of one index: per distinct priority one key more is examined than returned.
+        """
+        found = self._jobs.find(
+            self._due_query(job_type, {"$lte": now}),
+            {"priority": 1},
+            hint=DUE,
+            batch_size=limit,
+        )
+        return [
+            DueJob(document["_id"], job_type, document["priority"])
+            for document in found.sort(_DISPATCH_ORDER).limit(limit)
+        ]
+
+    @outages_named()
+    def next_due(self, job_type: str, *, after: datetime, until: datetime) -> datetime | None:
+        """When the next job of a type comes due, if that is within the window; else None.
+
+        Args:
+            job_type: the type.
+            after: exclusive, aware UTC.
+            until: inclusive; close to `after`, as all jobs due in between are looked at (the first
+                1,000 in dispatch order).
+        """
+        found = self._jobs.find(
+            self._due_query(job_type, {"$gt": after, "$lte": until}),
+            {"_id": 0, "scheduledAt": 1},
+            hint=DUE,
+            batch_size=_LOOK_AHEAD,
+        )
+        return min((document["scheduledAt"] for document in found.limit(_LOOK_AHEAD)), default=None)
+
+    @staticmethod
+    def _due_query(job_type: str, scheduled_at: dict[str, datetime]) -> dict[str, Any]:
+        return {**_PENDING, "jobType": job_type, "scheduledAt": scheduled_at}
+
+    @outages_named()
+    def queue(self, job_ids: Sequence[ObjectId], *, claim_id: str, now: datetime) -> set[ObjectId]:
+        """pending → queued for all of them, in one write.
+
+        Args:
+            job_ids: candidates from `due`; those that are no longer pending are skipped.
+            claim_id: fresh; marks what this call moved.
+            now: aware UTC.
+
+        Returns:
+            The ids that this call moved, and so this caller alone may publish.
+        """
+        moved = self._jobs.update_many(
+            {"_id": {"$in": list(job_ids)}, "status": str(Status.PENDING), KIND: RUNNABLE},
+            {
+                "$set": {
+                    "status": str(Status.QUEUED),
+                    "queuedAt": now,
+                    "claimId": claim_id,
+                    "updatedAt": now,
+                }
+            },
+        ).modified_count
+        if moved == len(job_ids):
+            return set(job_ids)
+        found = self._jobs.find({"_id": {"$in": list(job_ids)}, "claimId": claim_id}, {"_id": 1})
+        return {document["_id"] for document in found}
+
+    @outages_named()
+    def release(self, job_ids: Sequence[ObjectId], *, claim_id: str, now: datetime) -> int:
+        """queued → pending for jobs that could not be published.
+
+        Returns:
+            How many went back; the others were claimed by an executor, so their message arrived.
+        """
+        return self._jobs.update_many(
+            {"_id": {"$in": list(job_ids)}, "status": str(Status.QUEUED), "claimId": claim_id},
+            {
+                "$set": {"status": str(Status.PENDING), "updatedAt": now},
+                "$unset": {"queuedAt": "", "claimId": ""},
+            },
+        ).modified_count
+
+    @outages_named()
+    def in_flight(self) -> dict[str, int]:
+        """How many jobs of each type are queued, claimed or running."""
+        groups = self._jobs.aggregate(
+            [
+                {"$match": {"status": {"$in": [str(status) for status in IN_FLIGHT]}}},
+                {"$group": {"_id": "$jobType", "count": {"$sum": 1}}},
+            ],
+            hint=IN_FLIGHT_INDEX,
+        )
+        return {group["_id"]: group["count"] for group in groups}
+
+    @contextmanager
+    def watch(self, *, wait_ms: int) -> Iterator[Iterator[Wake | None]]:
+        """The jobs and templates that become pending from now on.
+
+        Args:
+            wait_ms: how long one look waits before it yields None.
+
+        Raises:
+            StoreUnavailable: the stream broke; open another.
+        """
+        pipeline: list[dict[str, Any]] = [
+            {
+                "$match": {
+                    "$or": [
+                        {"operationType": "insert", "fullDocument.status": str(Status.PENDING)},
+                        {
+                            "operationType": "update",
+                            "updateDescription.updatedFields.status": str(Status.PENDING),
+                        },
+                    ]
+                }
+            },
+            {
+                "$project": {
+                    "fullDocument.jobType": 1,
+                    "fullDocument.scheduledAt": 1,
+                    "updateDescription.updatedFields.scheduledAt": 1,
+                }
+            },
+        ]
+        with (
+            outages_named(),
+            self._jobs.watch(pipeline, max_await_time_ms=wait_ms) as stream,
+        ):
+            yield self._wakes(stream)
+
+    @staticmethod
+    def _wakes(stream: Any) -> Iterator[Wake | None]:
+        while stream.alive:
+            change = stream.try_next()
+            if change is None:
+                yield None
+            else:
+                written = change.get("fullDocument") or change["updateDescription"]["updatedFields"]
+                yield Wake(written.get("jobType"), written.get("scheduledAt"))

@@ -1,0 +1,190 @@
+"""Jobs as MongoDB documents, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from bson import ObjectId
+
+from jobs.errors import UnreadableJob
+from jobs.lifecycle import Attempt, CatchUp, Job, Outcome, Overlap, Status, shard_of
+
+_TYPE_NAMES: Final = {datetime: "a date", str: "a string", int: "an integer"}
+
+RUNNABLE: Final = "job"
+TEMPLATE: Final = "template"
+# MongoDB's partial indexes can ask whether a field exists, not whether it is absent; so what `cron`
+# already says is stored once more, in a field that never changes.
+KIND: Final = "kind"
+
+_OPTIONAL: Final = (
+    ("payload", "payload"),
+    ("cron", "cron"),
+    ("timezone", "timezone"),
+    ("catchUp", "catch_up"),
+    ("overlap", "overlap"),
+    ("missed", "missed"),
+    ("skipped", "skipped"),
+    ("templateId", "template_id"),
+    ("occurrenceAt", "occurrence_at"),
+    ("retry", "retry"),
+    ("timeoutSeconds", "timeout_seconds"),
+    ("queuedAt", "queued_at"),
+    ("claimedBy", "claimed_by"),
+    ("claimedAt", "claimed_at"),
+    ("claimId", "claim_id"),
+    ("leaseUntil", "lease_until"),
+    ("startedAt", "started_at"),
+    ("finishedAt", "finished_at"),
+    ("expiresAt", "expires_at"),
+    ("lastError", "last_error"),
+    ("result", "result"),
+)
+_REQUIRED: Final = (
+    ("idempotencyKey", str),
+    ("tenantId", str),
+    ("jobType", str),
+    ("scheduledAt", datetime),
+    ("createdAt", datetime),
+    ("updatedAt", datetime),
+    ("priority", int),
+    ("attempts", int),
+    ("maxAttempts", int),
+)
+_OPTIONAL_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "payload": str,
+    "cron": str,
+    "timezone": str,
+    "retry": dict,
+    "timeoutSeconds": (int, float),
+    "claimId": str,
+    "claimedBy": str,
+    "lastError": str,
+    "result": str,
+    "templateId": ObjectId,
+    **dict.fromkeys(
+        (
+            "occurrenceAt",
+            "queuedAt",
+            "claimedAt",
+            "leaseUntil",
+            "startedAt",
+            "finishedAt",
+            "expiresAt",
+        ),
+        datetime,
+    ),
+}
+
+
+def to_document(job: Job) -> dict[str, Any]:
+    """The document of a job; fields that do not apply are absent."""
+    document: dict[str, Any] = {
+        "_id": job.id,
+        "shard": shard_of(job.id),
+        KIND: TEMPLATE if job.is_template else RUNNABLE,
+        "idempotencyKey": job.idempotency_key,
+        "tenantId": job.tenant_id,
+        "jobType": job.job_type,
+        "priority": job.priority,
+        "status": str(job.status),
+        "scheduledAt": job.scheduled_at,
+        "attempts": job.attempts,
+        "maxAttempts": job.max_attempts,
+        "createdAt": job.created_at,
+        "updatedAt": job.updated_at,
+    }
+    for name, attribute in _OPTIONAL:
+        value = getattr(job, attribute)
+        if value is not None:
+            document[name] = value
+    if job.tags:
+        document["tags"] = list(job.tags)
+    if job.history:
+        document["history"] = [attempt_document(attempt) for attempt in job.history]
+    return document
+
+
+def from_document(document: Mapping[str, Any]) -> Job:
+    """The job that a document holds.
+
+    Raises:
+        UnreadableJob: a field is missing or of the wrong type, as after an edit by hand.
+    """
+    for name, kind in _REQUIRED:
+        if not isinstance(document.get(name), kind):
+            raise UnreadableJob(
+                f"job {document.get('_id')}: {name} must be {_TYPE_NAMES[kind]},"
+                f" not {document.get(name)!r}"
+            )
+    get = document.get
+    for name, kinds in _OPTIONAL_TYPES.items():
+        value = get(name)
+        if value is not None and not isinstance(value, kinds):
+            raise UnreadableJob(f"job {document['_id']}: {name} cannot be {value!r:.200}")
+    try:
+        return Job(
+            id=document["_id"],
+            idempotency_key=document["idempotencyKey"],
+            tenant_id=document["tenantId"],
+            job_type=document["jobType"],
+            status=Status(document["status"]),
+            scheduled_at=document["scheduledAt"],
+            created_at=document["createdAt"],
+            updated_at=document["updatedAt"],
+            payload=get("payload"),
+            priority=document["priority"],
+            attempts=document["attempts"],
+            max_attempts=document["maxAttempts"],
+            cron=get("cron"),
+            timezone=get("timezone"),
+            catch_up=CatchUp(document["catchUp"]) if "catchUp" in document else None,
+            overlap=Overlap(document["overlap"]) if "overlap" in document else None,
+            missed=get("missed"),
+            skipped=get("skipped"),
+            template_id=get("templateId"),
+            occurrence_at=get("occurrenceAt"),
+            tags=tuple(get("tags") or ()),
+            retry=get("retry"),
+            timeout_seconds=get("timeoutSeconds"),
+            queued_at=get("queuedAt"),
+            claimed_by=get("claimedBy"),
+            claimed_at=get("claimedAt"),
+            claim_id=get("claimId"),
+            lease_until=get("leaseUntil"),
+            started_at=get("startedAt"),
+            finished_at=get("finishedAt"),
+            expires_at=get("expiresAt"),
+            last_error=get("lastError"),
+            result=get("result"),
+            history=tuple(_attempt(item) for item in get("history") or ()),
+        )
+    except (KeyError, TypeError, ValueError) as exc:
+        raise UnreadableJob(f"job {document.get('_id')}: {exc}") from exc
+
+
+def attempt_document(attempt: Attempt) -> dict[str, Any]:
+    """One entry of `history`."""
+    document = {
+        "number": attempt.number,
+        "executor": attempt.executor,
+        "startedAt": attempt.started_at,
+        "finishedAt": attempt.finished_at,
+        "outcome": str(attempt.outcome),
+    }
+    if attempt.error is not None:
+        document["error"] = attempt.error
+    return document
+
+
+def _attempt(document: Mapping[str, Any]) -> Attempt:
+    return Attempt(
+        number=document["number"],
+        executor=document["executor"],
+        started_at=document["startedAt"],
+        finished_at=document["finishedAt"],
+        outcome=Outcome(document["outcome"]),
+        error=document.get("error"),
+    )

@@ -1,0 +1,47 @@
+"""Turns the driver's outages into `StoreUnavailable`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pymongo.errors import (
+    BulkWriteError,
+    ConnectionFailure,
+    ExecutionTimeout,
+    OperationFailure,
+    WriteConcernError,
+)
+
+from jobs.errors import StoreUnavailable
+
+# Shutdown, step-down and election answers that pymongo leaves as OperationFailure; numbers from
+# MongoDB's error_codes.yml.
+_PASSING_CODES = frozenset({6, 7, 89, 91, 112, 133, 189, 262, 9001, 10107, 11600, 11602, 13435})
+
+
+def _is_outage(error: OperationFailure) -> bool:
+    if isinstance(error, ExecutionTimeout | WriteConcernError) or error.code in _PASSING_CODES:
+        return True
+    if isinstance(error, BulkWriteError):
+        details = error.details
+        return bool(details.get("writeConcernErrors")) or any(
+            item.get("code") in _PASSING_CODES for item in details.get("writeErrors", ())
+        )
+    return error.has_error_label("RetryableWriteError")
+
+
+@contextmanager
+def outages_named() -> Iterator[None]:
+    """Raise `StoreUnavailable` where MongoDB is away; other errors are bugs and pass through.
+
+    Also used as a decorator on every method that talks to MongoDB.
+    """
+    try:
+        yield
+    except ConnectionFailure as exc:
+        raise StoreUnavailable(f"MongoDB does not answer ({exc}). Check MONGO_URI.") from exc
+    except OperationFailure as exc:
+        if not _is_outage(exc):
+            raise
+        raise StoreUnavailable(f"MongoDB is changing its primary ({exc}).") from exc

@@ -1,0 +1,102 @@
+"""The reaper's side: jobs whose message or executor disappeared."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pymongo import UpdateOne
+from pymongo.collection import Collection
+
+from jobs.errors import UnreadableJob
+from jobs.lifecycle import Finish, Job, Status
+from jobs.repository.documents import from_document
+from jobs.repository.endings import Retention, dead_letter_change, finish_change
+from jobs.repository.indexes import IN_FLIGHT_INDEX
+from jobs.repository.outages import outages_named
+
+logger = logging.getLogger(__name__)
+
+_BATCH = 1000
+
+
+class RecoveryStore:
+    """Takes back what nobody holds any more. A missing instant counts as long ago."""
+
+    def __init__(self, collection: Collection[dict[str, Any]], retention: Retention) -> None:
+        self._jobs = collection
+        self._retention = retention
+
+    @outages_named()
+    def requeue_lost_messages(self, *, queued_before: datetime, now: datetime) -> int:
+        """queued → pending for jobs whose message did not reach an executor in time.
+
+        Returns:
+            How many.
+        """
+        return self._back_to_pending(
+            {"status": str(Status.QUEUED), "queuedAt": {"$not": {"$gte": queued_before}}}, now
+        )
+
+    @outages_named()
+    def reclaim_unstarted(self, *, now: datetime) -> int:
+        """claimed → pending where the lease ended before a handler started; costs no attempt.
+
+        Returns:
+            How many.
+        """
+        return self._back_to_pending(
+            {"status": str(Status.CLAIMED), "leaseUntil": {"$not": {"$gte": now}}}, now
+        )
+
+    def _back_to_pending(self, query: dict[str, Any], now: datetime) -> int:
+        return self._jobs.update_many(
+            query,
+            {
+                "$set": {"status": str(Status.PENDING), "updatedAt": now},
+                "$unset": dict.fromkeys(("claimId", "leaseUntil", "queuedAt", "startedAt"), ""),
+            },
+            hint=IN_FLIGHT_INDEX,
+        ).modified_count
+
+    @outages_named()
+    def expired(self, *, now: datetime) -> list[Job]:
+        """Running jobs whose lease has ended, up to 1,000.
+
+        A document that cannot be read is dead-lettered here.
+        """
+        query = {"status": str(Status.RUNNING), "leaseUntil": {"$not": {"$gte": now}}}
+        jobs = []
+        for document in self._jobs.find(query, hint=IN_FLIGHT_INDEX, limit=_BATCH):
+            try:
+                jobs.append(from_document(document))
+            except UnreadableJob as exc:
+                logger.error("%s", exc, extra={"job_id": str(document["_id"])})
+                same = {key: document.get(key) for key in ("_id", "status", "claimId")}
+                self._jobs.update_one(same, dead_letter_change(str(exc), now))
+        return jobs
+
+    @outages_named()
+    def take_back(self, finishes: Sequence[Finish], *, now: datetime) -> int:
+        """running → pending or dlq for jobs found by `expired`.
+
+        Returns:
+            How many; the others were extended or finished meanwhile.
+        """
+        if not finishes:
+            return 0
+        statements = [
+            UpdateOne(
+                {
+                    "_id": finish.job_id,
+                    "claimId": finish.claim_id,
+                    "status": str(Status.RUNNING),
+                    "leaseUntil": {"$not": {"$gte": now}},
+                },
+                finish_change(finish, self._retention, now),
+            )
+            for finish in finishes
+        ]
+        return self._jobs.bulk_write(statements, ordered=False).matched_count

@@ -1,0 +1,120 @@
+"""Cron templates: which are due, and their move to the next occurrence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection as AnyCollection
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from pymongo import UpdateOne
+from pymongo.collection import Collection
+
+from jobs.errors import UnreadableJob
+from jobs.lifecycle import LIVE, Job, Status
+from jobs.repository.documents import KIND, TEMPLATE, from_document
+from jobs.repository.endings import dead_letter_change
+from jobs.repository.indexes import LIVE_RUNS, TEMPLATES_DUE
+from jobs.repository.outages import outages_named
+
+logger = logging.getLogger(__name__)
+
+_PENDING = {"status": str(Status.PENDING), KIND: TEMPLATE}
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """A template's move to its next occurrence, with what was not run on the way."""
+
+    template_id: ObjectId
+    from_at: datetime
+    to_at: datetime
+    missed: int = 0
+    skipped: int = 0
+
+
+class TemplateStore:
+    """Templates never run; the scheduler spawns their runs and moves them on."""
+
+    def __init__(self, collection: Collection[dict[str, Any]]) -> None:
+        self._jobs = collection
+
+    @outages_named()
+    def due(self, *, now: datetime, limit: int) -> list[Job]:
+        """Templates whose occurrence has come, the longest due first.
+
+        One that cannot be read is dead-lettered here.
+        """
+        found = self._jobs.find(
+            {**_PENDING, "scheduledAt": {"$lte": now}}, hint=TEMPLATES_DUE, batch_size=limit
+        )
+        templates = []
+        for document in found.sort("scheduledAt", 1).limit(limit):
+            try:
+                templates.append(from_document(document))
+            except UnreadableJob as exc:
+                self.dead_letter(document["_id"], reason=str(exc), now=now)
+        return templates
+
+    @outages_named()
+    def next_due(self) -> datetime | None:
+        """When the next template comes due; None without templates."""
+        document = self._jobs.find_one(
+            {**_PENDING, "scheduledAt": {"$type": "date"}},
+            {"_id": 0, "scheduledAt": 1},
+            sort=[("scheduledAt", 1)],
+            hint=TEMPLATES_DUE,
+        )
+        return None if document is None else document["scheduledAt"]
+
+    @outages_named()
+    def with_live_runs(self, template_ids: AnyCollection[ObjectId]) -> set[ObjectId]:
+        """Which of these templates have a run that is not over."""
+        if not template_ids:
+            return set()
+        groups = self._jobs.aggregate(
+            [
+                {
+                    "$match": {
+                        "templateId": {"$in": list(template_ids), "$exists": True},
+                        "status": {"$in": [str(status) for status in LIVE]},
+                    }
+                },
+                {"$group": {"_id": "$templateId"}},
+            ],
+            hint=LIVE_RUNS,
+        )
+        return {group["_id"] for group in groups}
+
+    @outages_named()
+    def advance(self, moves: Sequence[Advance], *, now: datetime) -> int:
+        """Move templates on, each from the occurrence that was fired.
+
+        Returns:
+            How many; the others were moved, paused or cancelled meanwhile.
+        """
+        if not moves:
+            return 0
+        statements = [
+            UpdateOne(
+                {**_PENDING, "_id": move.template_id, "scheduledAt": move.from_at},
+                {
+                    "$set": {"scheduledAt": move.to_at, "updatedAt": now},
+                    "$inc": {"missed": move.missed, "skipped": move.skipped},
+                },
+            )
+            for move in moves
+        ]
+        return self._jobs.bulk_write(statements, ordered=False).matched_count
+
+    @outages_named()
+    def dead_letter(self, template_id: ObjectId, *, reason: str, now: datetime) -> bool:
+        """pending → dlq for a template that can no longer be fired."""
+        logger.error("dead-lettering a template: %s", reason, extra={"job_id": str(template_id)})
+        moved = self._jobs.update_one(
+            {**_PENDING, "_id": template_id}, dead_letter_change(reason, now)
+        )
+        return moved.modified_count == 1
