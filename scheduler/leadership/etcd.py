@@ -1,7 +1,7 @@
 """Election by etcd's own election service.
 
 A candidate's key hangs on its lease; `/v3/election/campaign` answers when every earlier key is
-gone, and the create revision of the key numbers the term. Two habits of that call shape this module:
+gone, and the create revision of the key numbers the term. Two habits of it shape this module:
 
 - It says "you lead" also when the candidate's own lease ran out while it waited. So a victory is
   checked.
