@@ -166,6 +166,11 @@ VARIABLES: Mapping[str, Variable] = {
     "MONGOD_BIN": Variable(_text, None, "devstack and tests: the mongod to start"),
     "ETCD_BIN": Variable(_text, None, "devstack and tests: the etcd to start"),
     "KAFKA_HOME": Variable(_text, None, "devstack and tests: a Kafka installation to start"),
+    "JAVA_HOME": Variable(_text, None, "devstack and tests: the Java for KAFKA_HOME"),
+    "DEVSTACK_DIR": Variable(_text, ".devstack", "devstack: where its servers keep data and logs"),
+    "DEVSTACK_MONGO_PORT": Variable(_PORT, "27017", "devstack: port of its mongod"),
+    "DEVSTACK_KAFKA_PORT": Variable(_PORT, "9092", "devstack: port of its Kafka"),
+    "DEVSTACK_ETCD_PORT": Variable(_PORT, "2379", "devstack: port of its etcd"),
 }
 
 
@@ -184,6 +189,16 @@ def read(environ: Mapping[str, str] | None = None) -> Mapping[str, Any]:
         except ValueError as exc:
             raise ConfigError(f"{name}={text!r}: {exc}. Meaning: {variable.meaning}.") from exc
     return values
+
+
+def is_set(name: str) -> bool:
+    """Whether the operator gave this variable a value."""
+    return bool(os.environ.get(name))
+
+
+def for_child(**changes: str) -> dict[str, str]:
+    """The environment of a child process: this one's with some variables set."""
+    return os.environ | changes
 
 
 @dataclass(frozen=True)

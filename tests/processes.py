@@ -1,0 +1,128 @@
+"""Roles as real processes: `manage.py` commands to wait for, stop, stall and kill."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+
+from devstack import process
+
+MANAGE = Path(__file__).resolve().parent.parent / "manage.py"
+DEADLINE = timedelta(seconds=30)
+
+
+class RoleProcess:
+    """A running `manage.py` command. It dies with the test run, however that ends.
+
+    Args:
+        arguments: the command's name and its arguments.
+        environment: all of its variables, see the fixture `role_env`. METRICS_PORT is replaced by
+            a free port, kept in `metrics_port`.
+    """
+
+    def __init__(self, *arguments: str, environment: Mapping[str, str]) -> None:
+        self.arguments = arguments
+        self.metrics_port = process.free_port()
+        self._child = process.spawn(
+            [sys.executable, str(MANAGE), *arguments],
+            output=subprocess.PIPE,
+            environment={
+                **environment,
+                "METRICS_PORT": str(self.metrics_port),
+                "PYTHONUNBUFFERED": "1",
+            },
+        )
+        self._lines: list[str] = []
+        self._ended = False
+        self._news = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._child.poll() is None
+
+    @property
+    def output(self) -> str:
+        """Everything written so far, to standard output and standard error."""
+        with self._news:
+            return "\n".join(self._lines)
+
+    def wait_for_line(self, text: str, deadline: timedelta = DEADLINE) -> str:
+        """The first line that contains `text`, among those written and those to come."""
+
+        def found() -> str | None:
+            return next((line for line in self._lines if text in line), None)
+
+        with self._news:
+            self._news.wait_for(lambda: found() or self._ended, deadline.total_seconds())
+            line = found()
+        assert line is not None, f"{self} wrote no line with {text!r}:\n{self.output}"
+        return line
+
+    def wait_ready(self, deadline: timedelta = DEADLINE) -> None:
+        """Return when /readyz answers 200."""
+        give_up_at = time.monotonic() + deadline.total_seconds()
+        while self._get("/readyz") != httpx.codes.OK:
+            assert self.is_alive, f"{self} ended:\n{self.output}"
+            assert time.monotonic() < give_up_at, f"{self} is not ready:\n{self.output}"
+            time.sleep(0.05)
+
+    def wait(self, deadline: timedelta = DEADLINE) -> int:
+        """The exit code, once the command has ended and all its output was read."""
+        code = self._child.wait(deadline.total_seconds())
+        with self._news:
+            assert self._news.wait_for(lambda: self._ended, deadline.total_seconds())
+        return code
+
+    def terminate(self, deadline: timedelta = DEADLINE) -> int:
+        """End it in good order (SIGTERM). Returns the exit code."""
+        process.terminate(self._child)
+        return self.wait(deadline)
+
+    def interrupt(self) -> None:
+        """Ctrl-C (SIGINT)."""
+        self._child.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """A crash (`kill -9`)."""
+        process.kill(self._child)
+
+    def stall(self) -> None:
+        """Stop it in its tracks (SIGSTOP) until `resume`."""
+        self._child.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+        self._child.send_signal(signal.SIGCONT)
+
+    def __str__(self) -> str:
+        return f"manage.py {' '.join(self.arguments)} (pid {self.pid})"
+
+    def _get(self, path: str) -> int | None:
+        try:
+            url = f"http://127.0.0.1:{self.metrics_port}{path}"
+            return httpx.get(url, timeout=2, trust_env=False).status_code
+        except httpx.HTTPError:
+            return None
+
+    def _read(self) -> None:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            with self._news:
+                self._lines.append(line.decode(errors="replace").rstrip("\n"))
+                self._news.notify_all()
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
