@@ -23,14 +23,13 @@ from typing import Final
 
 from chronos_site.env import ElectionConfig
 from jobs.errors import ElectionUnavailable
+from jobs.loop import Patience
 from scheduler.leadership.elector import RENEWALS, Term, uptime
 from scheduler.leadership.gateway import Gateway, NotFound, Unanswered
 
 logger = logging.getLogger(__name__)
 
 # Seconds.
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 1.0
 _RESIGNATION: Final = 0.5
 _RESIGNATION_PER_MEMBER: Final = 0.3
 _FAREWELL: Final = 0.2
@@ -43,19 +42,18 @@ class EtcdElector:
         """Prepare; nothing is sent before `campaign`.
 
         Args:
-            config: etcd's members, and the TTL (etcd counts whole seconds, and two at least).
+            config: etcd's members, and the TTL, which etcd rounds up to whole seconds.
             owner: who leads, for people who look at the key.
             name: of the election; candidates with the same name compete.
         """
         self._gateway = Gateway(config.endpoints)
         self._ttl = config.ttl
-        self._patience = max(1.0, config.ttl.total_seconds() / RENEWALS)
+        self._timeout = max(1.0, config.ttl.total_seconds() / RENEWALS)
         self._owner = _base64(owner)
         self._name = _base64(name)
         self._term: Term | None = None
         # Until they end, the keys of earlier attempts block everybody, this process included.
         self._leases: list[_Lease] = []
-        self._failures = 0
 
     def campaign(
         self, stop: threading.Event, on_lost: Callable[[], None] | None = None
@@ -63,23 +61,22 @@ class EtcdElector:
         """See `Elector.campaign`."""
         if self._term:
             self._term.resign()
+        patience = Patience(stop)
         while not stop.is_set():
             try:
-                self._term = self._stand(stop, on_lost)
+                self._term = self._stand(stop, patience, on_lost)
             except Unanswered as exc:
-                if stop.is_set():
-                    break
-                if not self._failures:
-                    logger.warning("cannot stand for election, trying again: %s", exc)
-                stop.wait(min(_FIRST_PAUSE * 2**self._failures, _LONGEST_PAUSE))
-                self._failures += 1
+                if not stop.is_set():
+                    patience.bear(exc)
             else:
                 logger.info("leading: term %d", self._term.number)
                 return self._term
         self._revoke_leases(uptime() + _FAREWELL)
         return None
 
-    def _stand(self, stop: threading.Event, on_lost: Callable[[], None] | None) -> Term:
+    def _stand(
+        self, stop: threading.Event, patience: Patience, on_lost: Callable[[], None] | None
+    ) -> Term:
         renewed = uptime()
         lease = self._grant(stop)
 
@@ -88,10 +85,10 @@ class EtcdElector:
             started = uptime()
             if started < renewed + lease.ttl.total_seconds() / RENEWALS:
                 return
-            if not lease.keep_alive(started + self._patience, stop):
+            if not lease.keep_alive(started + self._timeout, stop):
                 raise Unanswered("the candidate's lease ran out")
             renewed = started
-            self._note_answer()
+            patience.relax()
 
         won = self._gateway.call(
             "/v3/election/campaign",
@@ -103,19 +100,19 @@ class EtcdElector:
         number = int(won["rev"])
         claim = _EtcdClaim(self._gateway, lease, key=won["key"], revision=number)
         since = uptime()
-        if not claim.renew(since + self._patience, stop):
+        if not claim.renew(since + self._timeout, stop):
             raise Unanswered("the lease ran out before the election was won")
-        self._note_answer()
+        patience.relax()
         return Term(number, claim, ttl=lease.ttl, since=since, on_lost=on_lost)
 
     def _grant(self, stop: threading.Event) -> _Lease:
         granted = self._gateway.call(
             "/v3/lease/grant",
             {"TTL": math.ceil(self._ttl.total_seconds())},
-            deadline=uptime() + self._patience,
+            deadline=uptime() + self._timeout,
             abandon=stop,
         )
-        self._revoke_leases(uptime() + self._patience)
+        self._revoke_leases(uptime() + self._timeout)
         ttl = timedelta(seconds=int(granted["TTL"]))
         lease = _Lease(self._gateway, int(granted["ID"]), ttl)
         self._leases.append(lease)
@@ -126,11 +123,6 @@ class EtcdElector:
             for lease in self._leases:
                 lease.revoke(deadline)
         self._leases = [lease for lease in self._leases if not lease.gone]
-
-    def _note_answer(self) -> None:
-        if self._failures:
-            logger.info("standing for election again")
-        self._failures = 0
 
 
 class _Lease:

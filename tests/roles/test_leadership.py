@@ -1,0 +1,330 @@
+"""One leader at a time: the suite that every election backend passes, on its real server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from chronos_site.env import ElectionConfig
+from devstack.server import Server
+from scheduler.leadership import Term, elector_for
+from tests.roles.candidate import CandidateProcess, assert_one_leader_at_a_time
+
+BACKENDS = ("etcd",)
+TTL = timedelta(seconds=2)
+FAILOVER = TTL + timedelta(seconds=2)
+"""The longest time without a leader after one has crashed."""
+HANDOVER = timedelta(seconds=1)
+"""The longest time without a leader after one has resigned."""
+SOON = timedelta(seconds=10)
+STOP = timedelta(seconds=0.5)
+wait_for_step = CandidateProcess.wait_for_step
+
+
+@dataclass(frozen=True)
+class Election:
+    """An election of the test's own, and the server that holds it."""
+
+    config: ElectionConfig
+    server: Server
+
+
+@pytest.fixture(params=BACKENDS)
+def election(request: pytest.FixtureRequest) -> Election:
+    server: Server = request.getfixturevalue(f"private_{request.param}")()
+    return Election(ElectionConfig(request.param, (server.address,), TTL), server)
+
+
+class Campaigns:
+    """Candidates in threads of this process."""
+
+    def __init__(self, config: ElectionConfig) -> None:
+        self.stop = threading.Event()
+        self._config = config
+        self._pool = ThreadPoolExecutor()
+        self._futures: list[Future[Term | None]] = []
+
+    def stand(
+        self, owner: str = "one", on_lost: Callable[[], None] | None = None
+    ) -> Future[Term | None]:
+        elector = elector_for(self._config, owner)
+        future = self._pool.submit(elector.campaign, self.stop, on_lost)
+        self._futures.append(future)
+        return future
+
+    def close(self) -> None:
+        self.stop.set()
+        self._pool.shutdown()
+        for future in self._futures:
+            if not future.exception() and (term := future.result()):
+                term.resign()
+
+
+@pytest.fixture
+def campaigns(election: Election) -> Iterator[Campaigns]:
+    campaigns = Campaigns(election.config)
+    yield campaigns
+    campaigns.close()
+
+
+@pytest.fixture
+def start(election: Election) -> Iterator[Callable[[str], CandidateProcess]]:
+    """Starts candidates in processes. In the end, no two of them ever led at once."""
+    started: list[CandidateProcess] = []
+
+    def start(owner: str) -> CandidateProcess:
+        started.append(CandidateProcess(election.config, owner))
+        return started[-1]
+
+    yield start
+    for candidate in started:
+        candidate.close()
+    assert_one_leader_at_a_time(started)
+
+
+def term_of(future: Future[Term | None], deadline: timedelta = SOON) -> Term:
+    term = future.result(deadline.total_seconds())
+    assert term is not None
+    return term
+
+
+def test_one_of_several_leads_until_it_resigns(campaigns: Campaigns) -> None:
+    waiting = {campaigns.stand(owner) for owner in ("one", "two", "three")}
+    numbers = []
+
+    while waiting:
+        won, waiting = wait(waiting, HANDOVER.total_seconds(), FIRST_COMPLETED)
+        (term,) = map(term_of, won)
+        numbers.append(term.number)
+        assert term.is_valid()
+        term.resign()
+        assert not term.is_valid()
+
+    assert numbers == sorted(numbers)
+    assert len(set(numbers)) == 3
+
+
+def test_nobody_else_leads_while_a_term_outlives_its_ttl(campaigns: Campaigns) -> None:
+    term = term_of(campaigns.stand("one"))
+
+    standby = campaigns.stand("two")
+
+    with pytest.raises(TimeoutError):
+        standby.result(TTL.total_seconds() * 2)
+    assert term.is_valid()
+
+
+def test_the_wall_clock_does_not_matter(
+    campaigns: Campaigns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    term = term_of(campaigns.stand())
+    wall_clock = time.time
+
+    for jump in (timedelta(days=1), -timedelta(days=1)):
+        monkeypatch.setattr(time, "time", lambda jump=jump: wall_clock() + jump.total_seconds())
+        assert not term.lost.wait(TTL.total_seconds() / 2)
+
+    assert term.is_valid()
+
+
+def test_resigning_twice_does_nothing_more(campaigns: Campaigns) -> None:
+    ends: list[str] = []
+    term = term_of(campaigns.stand("one", lambda: ends.append("over")))
+    term.resign()
+    successor = term_of(campaigns.stand("two"))
+
+    term.resign()
+
+    assert ends == ["over"]
+    assert successor.is_valid()
+
+
+def test_an_elector_ends_its_term_before_it_stands_again(election: Election) -> None:
+    elector = elector_for(election.config, "one")
+    stop = threading.Event()
+    first = elector.campaign(stop)
+
+    second = elector.campaign(stop)
+
+    assert first is not None
+    assert first.lost.is_set()
+    assert second is not None
+    assert second.number > first.number
+    second.resign()
+
+
+def test_nothing_stays_behind_in_the_process(election: Election, campaigns: Campaigns) -> None:
+    before = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    elector, stop = elector_for(election.config, "one"), threading.Event()
+
+    for _ in range(3):
+        term = elector.campaign(stop)
+        assert term is not None
+        term.resign()
+    stop.set()
+    assert elector.campaign(stop) is None
+
+    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before
+
+
+def test_a_waiting_candidate_stops_at_once(campaigns: Campaigns) -> None:
+    leader = term_of(campaigns.stand("one"))
+    standby = campaigns.stand("two")
+    with pytest.raises(TimeoutError):
+        standby.result(0.5)
+
+    campaigns.stop.set()
+
+    assert standby.result(STOP.total_seconds()) is None
+    assert leader.is_valid()
+
+
+def test_a_candidate_stops_at_once_when_the_server_hangs(
+    election: Election, campaigns: Campaigns
+) -> None:
+    os.kill(election.server.pid, signal.SIGSTOP)
+    candidate = campaigns.stand()
+    with pytest.raises(TimeoutError):
+        candidate.result(0.5)
+
+    campaigns.stop.set()
+
+    assert candidate.result(STOP.total_seconds()) is None
+
+
+def test_a_leader_resigns_within_a_second_when_the_server_hangs(
+    election: Election, campaigns: Campaigns
+) -> None:
+    term = term_of(campaigns.stand())
+    os.kill(election.server.pid, signal.SIGSTOP)
+    started = time.monotonic()
+
+    term.resign()
+
+    assert time.monotonic() - started < 1
+    assert not term.is_valid()
+
+
+def test_a_candidate_waits_for_a_server_that_comes_later(
+    election: Election, campaigns: Campaigns
+) -> None:
+    election.server.kill()
+    candidate = campaigns.stand()
+    with pytest.raises(TimeoutError):
+        candidate.result(0.5)
+
+    election.server.start()
+
+    assert term_of(candidate, FAILOVER).is_valid()
+
+
+def test_a_term_ends_by_itself_when_the_server_is_gone(
+    election: Election, campaigns: Campaigns
+) -> None:
+    over = threading.Event()
+    term = term_of(campaigns.stand("one", over.set))
+
+    election.server.kill()
+
+    assert over.wait(TTL.total_seconds())
+    assert term.lost.is_set()
+    assert not term.is_valid()
+
+
+def test_a_standby_takes_over_from_a_killed_leader(
+    start: Callable[[str], CandidateProcess],
+) -> None:
+    leader = start("one")
+    term = wait_for_step(leader, within=SOON).term
+    standby = start("two")
+
+    killed_at = leader.signal(signal.SIGKILL)
+
+    step = wait_for_step(standby, after_term=term, within=SOON)
+    assert step.at - killed_at < FAILOVER.total_seconds()
+
+
+def test_a_standby_takes_over_at_once_from_a_leader_that_ends_in_good_order(
+    start: Callable[[str], CandidateProcess],
+) -> None:
+    leader = start("one")
+    term = wait_for_step(leader, within=SOON).term
+    standbys = start("two"), start("three")
+    # Long enough for both to have stood for election.
+    wait_for_step(leader, since=time.monotonic() + TTL.total_seconds(), within=SOON)
+
+    ended_at = leader.signal(signal.SIGTERM)
+
+    assert leader.wait(within=HANDOVER) == 0
+    step = wait_for_step(*standbys, after_term=term, within=SOON)
+    assert step.at - ended_at < HANDOVER.total_seconds()
+
+
+def test_a_leader_stopped_for_longer_than_its_ttl_knows_at_once_that_its_term_is_over(
+    start: Callable[[str], CandidateProcess],
+) -> None:
+    leader = start("one")
+    term = wait_for_step(leader, within=SOON).term
+    standby = start("two")
+    stopped_at = leader.signal(signal.SIGSTOP)
+    step = wait_for_step(standby, after_term=term, within=SOON)
+    assert step.at - stopped_at < FAILOVER.total_seconds()
+
+    continued_at = leader.signal(signal.SIGCONT)
+
+    assert leader.wait_for_end(term, within=HANDOVER)
+    assert not [step for step in leader.steps if step.at > continued_at]
+
+
+def test_a_standby_stopped_for_longer_than_its_ttl_can_still_win(
+    start: Callable[[str], CandidateProcess],
+) -> None:
+    leader = start("one")
+    term = wait_for_step(leader, within=SOON).term
+    standby = start("two")
+    wait_for_step(leader, since=time.monotonic() + TTL.total_seconds(), within=SOON)
+    standby.signal(signal.SIGSTOP)
+    wait_for_step(leader, since=time.monotonic() + TTL.total_seconds() * 2, within=SOON)
+    leader.signal(signal.SIGTERM)
+    leader.wait(within=HANDOVER)
+
+    standby.signal(signal.SIGCONT)
+
+    won = wait_for_step(standby, after_term=term, within=FAILOVER)
+    wait_for_step(standby, since=won.at + TTL.total_seconds(), within=SOON)
+
+
+def test_somebody_leads_again_after_a_crash_of_the_server(
+    election: Election, start: Callable[[str], CandidateProcess]
+) -> None:
+    candidates = start("one"), start("two")
+    wait_for_step(*candidates, within=SOON)
+
+    election.server.kill()
+    election.server.start()
+    election.server.wait_ready()
+
+    step = wait_for_step(*candidates, since=time.monotonic(), within=FAILOVER)
+    wait_for_step(*candidates, since=step.at + TTL.total_seconds(), within=FAILOVER)
+
+
+def test_somebody_leads_again_after_the_server_was_away_for_longer_than_the_ttl(
+    election: Election, start: Callable[[str], CandidateProcess]
+) -> None:
+    leader = start("one")
+    term = wait_for_step(leader, within=SOON).term
+    standby = start("two")
+    election.server.kill()
+    assert leader.wait_for_end(term, within=TTL)
+
+    election.server.start()
+
+    wait_for_step(leader, standby, after_term=term, within=FAILOVER)
