@@ -44,8 +44,7 @@ class Mongod(Server):
         self._cache_gb = cache_gb
 
     @property
-    def uri(self) -> str:
-        """For MONGO_URI."""
+    def location(self) -> str:
         return f"mongodb://{self.address}/?replicaSet={REPLICA_SET}"
 
     def command(self) -> list[str]:

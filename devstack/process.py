@@ -66,19 +66,27 @@ def terminate(child: Child) -> None:
     child.send_signal(signal.SIGCONT)
 
 
-def kill(child: Child) -> None:
-    """End the child and its own children at once."""
+def kill_group(child: Child) -> None:
+    """Kill the child and its own children, also those that it left behind a moment ago."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+
+
+def kill(child: Child) -> None:
+    """End a child that may still run, and its own children, at once."""
+    if child.poll() is None:
+        kill_group(child)
+        child.wait()
 
 
 def stop(child: Child, grace: timedelta) -> None:
     """Ask the child to end, and kill what is left of its process group after `grace`."""
-    terminate(child)
-    with suppress(subprocess.TimeoutExpired):
-        child.wait(grace.total_seconds())
-    kill(child)
+    if child.poll() is None:
+        terminate(child)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(grace.total_seconds())
+        kill_group(child)
+        child.wait()
 
 
 def is_port_free(port: int) -> bool:

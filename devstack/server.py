@@ -46,6 +46,11 @@ class Server(ABC):
         return f"127.0.0.1:{self.port}"
 
     @property
+    def location(self) -> str:
+        """The value of `address_variable` for this server's clients."""
+        return self.address
+
+    @property
     def pid(self) -> int:
         """The process to signal. Raises RuntimeError when the server was not started."""
         if self._child is None:

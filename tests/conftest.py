@@ -122,7 +122,7 @@ def private_etcd(tmp_path: Path) -> Iterator[Callable[[], Etcd]]:
 @pytest.fixture
 def store_config(mongo_server: Mongod) -> Iterator[StoreConfig]:
     """A database of the test's own, dropped afterwards."""
-    config = StoreConfig(mongo_server.uri, f"test_{uuid4().hex}")
+    config = StoreConfig(mongo_server.location, f"test_{uuid4().hex}")
     yield config
     client: MongoClient[dict[str, Any]] = MongoClient(config.uri)
     with client:
@@ -196,4 +196,4 @@ def start_role(role_env: dict[str, str]) -> Iterator[Callable[..., RoleProcess]]
 
     yield start
     for role in started:
-        role.kill()
+        role.clear()

@@ -96,8 +96,14 @@ class RoleProcess:
         self._child.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """A crash (`kill -9`)."""
-        process.kill(self._child)
+        """A crash (`kill -9`). Children of its own are left alone, as in a crash."""
+        self._child.kill()
+        self._child.wait()
+
+    def clear(self) -> None:
+        """Leave nothing of it behind, whatever became of it."""
+        self.kill()
+        process.kill_group(self._child)
 
     def stall(self) -> None:
         """Stop it in its tracks (SIGSTOP) until `resume`."""
