@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -77,6 +78,15 @@ _OPTIONAL_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
         datetime,
     ),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenJob:
+    """A document that breaks the rules of a job, as after an edit by hand."""
+
+    id: ObjectId
+    problem: str
+    document: Mapping[str, Any]
 
 
 def to_document(job: Job) -> dict[str, Any]:
@@ -163,6 +173,14 @@ def from_document(document: Mapping[str, Any]) -> Job:
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise UnreadableJob(f"job {document.get('_id')}: {exc}") from exc
+
+
+def read_document(document: Mapping[str, Any]) -> Job | BrokenJob:
+    """The job that a document holds, or what is wrong with it, for people to see."""
+    try:
+        return from_document(document)
+    except UnreadableJob as exc:
+        return BrokenJob(document["_id"], str(exc), document)
 
 
 def attempt_document(attempt: Attempt) -> dict[str, Any]:

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from bson import ObjectId
+from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError
 
 from jobs.errors import JobNotFound, KeyCollision
 from jobs.lifecycle import Job, Status
-from jobs.repository.documents import from_document, to_document
+from jobs.repository.documents import BrokenJob, from_document, read_document, to_document
 from jobs.repository.outages import outages_named
 
 _DUPLICATE_KEY = 11000
+
+Position = tuple[datetime, ObjectId]
+"""A place in a list: `createdAt` and id of the job before it."""
+_NEWEST: Final[Position] = (datetime.max.replace(tzinfo=UTC), ObjectId(b"\xff" * 12))
+_OLDEST: Final = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list. `next` is where the next page begins; None: this is the last."""
+
+    jobs: list[Job | BrokenJob]
+    next: Position | None
 
 
 class JobStore:
@@ -79,6 +94,18 @@ class JobStore:
         return job
 
     @outages_named()
+    def read(self, job_id: ObjectId) -> Job | BrokenJob:
+        """What is stored under this id, also where it breaks the rules of a job.
+
+        Raises:
+            JobNotFound: nothing.
+        """
+        document = self._jobs.find_one({"_id": job_id})
+        if document is None:
+            raise JobNotFound(f"no job has the id {job_id}")
+        return read_document(document)
+
+    @outages_named()
     def page(
         self,
         tenant_id: str,
@@ -88,17 +115,25 @@ class JobStore:
         job_type: str | None = None,
         tag: str | None = None,
         template_id: ObjectId | None = None,
-        before: tuple[datetime, ObjectId] | None = None,
-    ) -> list[Job]:
+        before: Position | None = None,
+    ) -> Page:
         """A tenant's jobs and templates, newest first.
+
+        Documents that break the rules of a job are among them, unless they lack even the place in
+        this order.
 
         Args:
             tenant_id: whose.
             limit: at most so many.
             status, job_type, tag, template_id: only these; None: all.
-            before: `(created_at, id)` of the last job of the page before; None: from the newest.
+            before: `next` of the page before; None: from the newest.
         """
-        query: dict[str, Any] = {"tenantId": tenant_id}
+        created_at, job_id = before or _NEWEST
+        query: dict[str, Any] = {
+            "tenantId": tenant_id,
+            "createdAt": {"$gte": _OLDEST, "$lte": created_at},
+            "_id": {"$type": "objectId"},
+        }
         filters: Mapping[str, Any] = {
             "status": None if status is None else str(status),
             "jobType": job_type,
@@ -107,11 +142,16 @@ class JobStore:
         }
         query.update({name: value for name, value in filters.items() if value is not None})
         if before is not None:
-            created_at, job_id = before
-            query["createdAt"] = {"$lte": created_at}
             query["$or"] = [
                 {"createdAt": {"$lt": created_at}},
                 {"createdAt": created_at, "_id": {"$lt": job_id}},
             ]
-        found = self._jobs.find(query, batch_size=limit).sort([("createdAt", -1), ("_id", -1)])
-        return [from_document(document) for document in found.limit(limit)]
+        # One more than asked for tells whether there is a next page.
+        found = self._jobs.find(query, batch_size=limit + 1).limit(limit + 1)
+        documents = list(found.sort([("createdAt", DESCENDING), ("_id", DESCENDING)]))
+        shown = documents[:limit]
+        more = len(documents) > limit
+        return Page(
+            [read_document(document) for document in shown],
+            next=(shown[-1]["createdAt"], shown[-1]["_id"]) if more else None,
+        )
