@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from bson import ObjectId
@@ -19,6 +19,7 @@ from jobs.repository.outages import outages_named
 _PENDING = {"status": str(Status.PENDING), KIND: RUNNABLE}
 _DISPATCH_ORDER = [("priority", -1), ("scheduledAt", 1)]
 _LOOK_AHEAD = 1000
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,21 @@ class DueJob:
 class Wake:
     """A job or template became pending.
 
-    `job_type` is None where the change does not say it, `scheduled_at` where it did not change.
+    `job_type` is None for a template, and where the change does not say it; `due_at` is long ago
+    where it did not change.
     """
 
     job_type: str | None
-    scheduled_at: datetime | None
+    due_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """How many jobs of a type are in one place: with an executor, or (None) on the way to one."""
+
+    job_type: str
+    executor: str | None
+    count: int
 
 
 class DispatchStore:
@@ -130,16 +141,29 @@ class DispatchStore:
         ).modified_count
 
     @outages_named()
-    def in_flight(self) -> dict[str, int]:
-        """How many jobs of each type are queued, claimed or running."""
+    def in_flight(self) -> list[InFlight]:
+        """How many jobs of each type are queued, and how many each executor holds."""
+        is_queued = {"$eq": ["$status", str(Status.QUEUED)]}
         groups = self._jobs.aggregate(
             [
                 {"$match": {"status": {"$in": [str(status) for status in IN_FLIGHT]}}},
-                {"$group": {"_id": "$jobType", "count": {"$sum": 1}}},
+                {
+                    "$group": {
+                        # A queued job may still name the executor of its last attempt.
+                        "_id": {
+                            "type": "$jobType",
+                            "by": {"$cond": [is_queued, None, "$claimedBy"]},
+                        },
+                        "count": {"$sum": 1},
+                    }
+                },
             ],
             hint=IN_FLIGHT_INDEX,
         )
-        return {group["_id"]: group["count"] for group in groups}
+        return [
+            InFlight(group["_id"].get("type"), group["_id"].get("by"), group["count"])
+            for group in groups
+        ]
 
     @contextmanager
     def watch(self, *, wait_ms: int) -> Iterator[Iterator[Wake | None]]:
@@ -166,6 +190,7 @@ class DispatchStore:
             {
                 "$project": {
                     "fullDocument.jobType": 1,
+                    f"fullDocument.{KIND}": 1,
                     "fullDocument.scheduledAt": 1,
                     "updateDescription.updatedFields.scheduledAt": 1,
                 }
@@ -185,4 +210,8 @@ class DispatchStore:
                 yield None
             else:
                 written = change.get("fullDocument") or change["updateDescription"]["updatedFields"]
-                yield Wake(written.get("jobType"), written.get("scheduledAt"))
+                due_at = written.get("scheduledAt")
+                yield Wake(
+                    written.get("jobType") if written.get(KIND) == RUNNABLE else None,
+                    due_at if isinstance(due_at, datetime) else _LONG_AGO,
+                )

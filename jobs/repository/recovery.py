@@ -19,8 +19,6 @@ from jobs.repository.outages import outages_named
 
 logger = logging.getLogger(__name__)
 
-_BATCH = 1000
-
 
 class RecoveryStore:
     """Takes back what nobody holds any more. A missing instant counts as long ago."""
@@ -62,14 +60,14 @@ class RecoveryStore:
         ).modified_count
 
     @outages_named()
-    def expired(self, *, now: datetime) -> list[Job]:
-        """Running jobs whose lease has ended, up to 1,000.
+    def expired(self, *, now: datetime, limit: int) -> list[Job]:
+        """Running jobs whose lease has ended, at most `limit`.
 
         A document that cannot be read is dead-lettered here.
         """
         query = {"status": str(Status.RUNNING), "leaseUntil": {"$not": {"$gte": now}}}
         jobs = []
-        for document in self._jobs.find(query, hint=IN_FLIGHT_INDEX, limit=_BATCH):
+        for document in self._jobs.find(query, hint=IN_FLIGHT_INDEX, limit=limit):
             try:
                 jobs.append(from_document(document))
             except UnreadableJob as exc:

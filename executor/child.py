@@ -1,0 +1,116 @@
+"""A child process for handlers that must be killable or keep a core busy."""
+
+from __future__ import annotations
+
+import multiprocessing
+from datetime import datetime
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from threading import Event
+from typing import Any
+
+import django
+
+from executor.calls import call, context_for, describe
+from jobs.lifecycle import Job
+from jobs.registry import Fail, Retry, Snooze, handlers
+
+# Handlers may have started threads in the parent; a fork would copy their locks.
+_SPAWN = multiprocessing.get_context("spawn")
+_LOOK_SECONDS = 0.1
+
+
+class HandlerDied(Exception):
+    """The child process ended in the middle of an attempt."""
+
+
+class RemoteError(Exception):
+    """An exception in the child; the text names it."""
+
+
+class Child:
+    """One process that runs one attempt at a time, kept from attempt to attempt."""
+
+    def __init__(self) -> None:
+        self._process: BaseProcess | None = None
+        self._pipe: Connection[Any, Any] | None = None
+
+    def run(self, job: Job, started_at: datetime, cancelled: Event) -> str | None:
+        """Run an attempt in the child; kill it when `cancelled` is set.
+
+        Raises:
+            HandlerDied: the process ended, by itself or because the attempt was cancelled.
+            RemoteError, Retry, Fail, Snooze: what the handler raised.
+        """
+        pipe = self._connected()
+        try:
+            pipe.send((job, started_at))
+            while not pipe.poll(_LOOK_SECONDS):
+                if cancelled.is_set():
+                    raise HandlerDied("killed: cancelled, timed out or taken away")
+            kind, value = pipe.recv()
+        except (EOFError, OSError) as exc:
+            code = self.close()
+            raise HandlerDied(f"the handler's process ended with exit code {code}") from exc
+        except HandlerDied:
+            self.close()
+            raise
+        match kind:
+            case "result":
+                return None if value is None else str(value)
+            case "retry":
+                raise Retry(value[0], after=value[1])
+            case "fail":
+                raise Fail(value)
+            case "snooze":
+                raise Snooze(value)
+            case _:
+                raise RemoteError(value)
+
+    def _connected(self) -> Connection[Any, Any]:
+        if self._pipe is None or self._process is None or not self._process.is_alive():
+            self.close()
+            ours, theirs = _SPAWN.Pipe()
+            self._process = _SPAWN.Process(target=_serve, args=(theirs,), daemon=True)
+            self._process.start()
+            theirs.close()
+            self._pipe = ours
+        return self._pipe
+
+    def close(self) -> int | None:
+        """Kill the process; its exit code, None when there was none."""
+        code = None
+        if self._process is not None:
+            self._process.join(_LOOK_SECONDS)
+            self._process.kill()
+            self._process.join()
+            code = self._process.exitcode
+        if self._pipe is not None:
+            self._pipe.close()
+        self._process = self._pipe = None
+        return code
+
+
+def _serve(pipe: Connection[Any, Any]) -> None:
+    django.setup()
+    known = handlers()
+    while True:
+        try:
+            job, started_at = pipe.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        pipe.send(_attempt(known, job, started_at))
+
+
+def _attempt(known: Any, job: Job, started_at: datetime) -> tuple[str, Any]:
+    try:
+        context = context_for(job, started_at, Event())
+        return "result", call(known[job.job_type].function, context)
+    except Retry as exc:
+        return "retry", (describe(exc), exc.after)
+    except Fail as exc:
+        return "fail", describe(exc)
+    except Snooze as exc:
+        return "snooze", exc.until
+    except BaseException as exc:  # noqa: BLE001 - as in `calls.conclude`
+        return "error", describe(exc)

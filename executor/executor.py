@@ -1,0 +1,144 @@
+"""The executor: its parts, and the order in which they start and stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from executor.allowance import Allowance
+from executor.announcer import Announcer
+from executor.heartbeat import Heartbeat
+from executor.held import Held, Holdings
+from executor.intake import Intake
+from executor.pace import Pace
+from executor.starter import Starter
+from executor.workers import Workers
+from executor.writer import Writer
+from jobs.broker.publisher import Publisher
+from jobs.broker.subscription import Subscription
+from jobs.errors import StoreUnavailable
+from jobs.registry import Handler
+from jobs.repository import Repository
+from jobs.repository.nodes import Node
+
+if TYPE_CHECKING:
+    from chronos_site.env import BrokerConfig, ExecutorConfig
+
+logger = logging.getLogger(__name__)
+
+_FLUSH = timedelta(seconds=10)
+
+
+class Executor:
+    """Claims and runs the jobs of some types until it is stopped.
+
+    Data flows one way: intake → (starter) → workers → writer. The heartbeat keeps what is held.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: ExecutorConfig,
+        broker: BrokerConfig,
+        repository: Repository,
+        handlers: Mapping[str, Handler],
+    ) -> None:
+        """Start taking in jobs.
+
+        Args:
+            name: unique per process; stands in `claimedBy`.
+            config: concurrency, prefetch, time-outs. `job_types` is not looked at.
+            broker: where the messages are.
+            repository: where the jobs are.
+            handlers: the job types to serve.
+        """
+        self._repository = repository
+        self._drain_timeout = config.drain_timeout
+        self._stop = threading.Event()
+        self._give_up = threading.Event()
+        slots, types = config.concurrency, sorted(handlers)
+        pace = Pace(slots=slots, most_prefetch=config.prefetch)
+        # Each intake holds one permit while it polls.
+        room = Allowance(slots + pace.prefetch + len(types))
+        started = Allowance(slots)
+        self._holdings = Holdings(room)
+        self._publisher = Publisher(broker, name)
+        self._announcer = Announcer(repository, self._publisher)
+        self._writer = Writer(repository, self._holdings, self._announcer, self._give_up)
+        self._workers = Workers(
+            handlers,
+            slots=slots,
+            started=started,
+            pace=pace,
+            writer=self._writer,
+            clock=repository.clock.now,
+        )
+        self._starter = Starter(repository, self._holdings, started, self._workers, self._stop)
+        self._heartbeat = Heartbeat(
+            Node(name, "executor", repository.clock.now(), tuple(types)),
+            lease=config.claim_timeout,
+            slots=slots,
+            repository=repository,
+            holdings=self._holdings,
+            started=started,
+            workers=self._workers,
+            pace=pace,
+            spare_room=len(types),
+        )
+        self._intakes = [
+            Intake(
+                Subscription(broker, job_type, name),
+                owner=name,
+                lease=config.claim_timeout,
+                repository=repository,
+                holdings=self._holdings,
+                started=started,
+                starter=self._starter,
+                workers=self._workers,
+                stop=self._stop,
+            )
+            for job_type in types
+        ]
+
+    def close(self) -> None:
+        """Stop in good order: no attempt is lost that can be saved.
+
+        Nothing more is taken in; handlers get DRAIN_TIMEOUT; what is left goes back to pending.
+        """
+        self._stop.set()
+        self._heartbeat.drain()
+        for intake in self._intakes:
+            intake.join()
+        self._starter.close()
+        self._workers.withdraw()
+        self._hand_back([held for held in self._holdings.all() if held.working_since is None])
+        if not self._holdings.wait_empty(self._drain_timeout.total_seconds()):
+            self._hand_back(self._holdings.all())
+        self._give_up_after(_FLUSH)
+        self._workers.close()
+        self._writer.close()
+        self._heartbeat.close()
+        self._announcer.close()
+        self._publisher.close()
+
+    def _hand_back(self, helds: Sequence[Held]) -> None:
+        ours = [held for held in helds if held.settle()]
+        if not ours:
+            return
+        logger.info("handing %d jobs back", len(ours))
+        try:
+            now = self._repository.clock.now()
+            self._repository.claims.hand_back([held.claim for held in ours], now=now)
+        except StoreUnavailable as exc:
+            logger.warning("the reaper will take %d jobs back: %s", len(ours), exc)
+        for held in ours:
+            self._workers.abandon(held)
+        self._holdings.release(ours)
+
+    def _give_up_after(self, patience: timedelta) -> None:
+        timer = threading.Timer(patience.total_seconds(), self._give_up.set)
+        timer.daemon = True
+        timer.start()

@@ -1,0 +1,86 @@
+"""The jobs this executor holds, from claim to durable end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bson import ObjectId
+
+from executor.allowance import Allowance
+from executor.metrics import HELD
+from jobs.lifecycle import Job
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """One claimed job. Its end is decided once: by its handler, its deadline, or its loss."""
+
+    job: Job
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    working_since: float | None = None
+    """Monotonic seconds when a worker took it up; never set after the end was decided."""
+    is_settled: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def claim(self) -> tuple[ObjectId, str]:
+        return self.job.id, self.job.claim_id or ""
+
+    def begin(self) -> bool:
+        """Let a worker take it up. False when its end is decided already."""
+        with self._lock:
+            if not self.is_settled:
+                self.working_since = time.monotonic()
+            return not self.is_settled
+
+    def settle(self) -> bool:
+        """Decide the end. True for the first caller only."""
+        with self._lock:
+            first = not self.is_settled
+            self.is_settled = True
+            return first
+
+
+class Holdings:
+    """All of them. Each takes one permit of `room` until it is released."""
+
+    def __init__(self, room: Allowance) -> None:
+        self.room = room
+        self._by_id: dict[ObjectId, Held] = {}
+        self._lock = threading.Lock()
+        self._emptied = threading.Condition(self._lock)
+
+    def add(self, jobs: Iterable[Job]) -> list[Held]:
+        """Hold freshly claimed jobs; their permits were taken before."""
+        added = [Held(job) for job in jobs]
+        with self._lock:
+            self._by_id.update((held.job.id, held) for held in added)
+        HELD.set(len(self._by_id))
+        return added
+
+    def release(self, helds: Iterable[Held]) -> None:
+        """Hold these no longer: their end is durable, or they are lost."""
+        released = 0
+        with self._lock:
+            for held in helds:
+                # A job that was lost may have been claimed again by this very executor.
+                if self._by_id.get(held.job.id) is held:
+                    del self._by_id[held.job.id]
+                released += 1
+            if not self._by_id:
+                self._emptied.notify_all()
+        HELD.set(len(self._by_id))
+        self.room.give(released)
+
+    def all(self) -> list[Held]:
+        """Every held job."""
+        with self._lock:
+            return list(self._by_id.values())
+
+    def wait_empty(self, timeout: float) -> bool:
+        """Whether nothing is held any more, waiting up to `timeout` seconds for it."""
+        with self._lock:
+            return self._emptied.wait_for(lambda: not self._by_id, timeout)

@@ -1,0 +1,120 @@
+"""From messages to claimed jobs."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+
+from bson import ObjectId
+
+from executor.allowance import Allowance
+from executor.held import Holdings
+from executor.metrics import DROPPED_MESSAGES
+from executor.starter import Starter
+from executor.workers import Workers
+from jobs.broker.subscription import Received, Subscription
+from jobs.lifecycle import Job
+from jobs.loop import persist
+from jobs.messages import job_id_of
+from jobs.repository import Repository
+
+logger = logging.getLogger(__name__)
+
+_BATCH = 500
+_POLL_SECONDS = 0.25
+
+
+class Intake:
+    """One thread for one job type: polls no more than there is room for, claims, hands on."""
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        *,
+        owner: str,
+        lease: timedelta,
+        repository: Repository,
+        holdings: Holdings,
+        started: Allowance,
+        starter: Starter,
+        workers: Workers,
+        stop: threading.Event,
+    ) -> None:
+        self._subscription = subscription
+        self._owner = owner
+        self._lease = lease
+        self._repository = repository
+        self._holdings = holdings
+        self._started = started
+        self._starter = starter
+        self._workers = workers
+        self._stop = stop
+        self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait until no more is taken in; `stop` must be set."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        room = self._holdings.room
+        try:
+            while not self._stop.is_set():
+                if not room.take(1, timeout=_POLL_SECONDS):
+                    continue
+                message = self._subscription.poll(_POLL_SECONDS)
+                if message is None:
+                    room.give()
+                    continue
+                permits = 1 + room.take(_BATCH - 1)
+                messages = [message, *self._subscription.more(permits - 1)]
+                permits -= self._take_in(messages)
+                room.give(permits)
+        finally:
+            # At once, not after the drain: the other members take the partitions over.
+            self._subscription.close()
+
+    def _take_in(self, messages: Sequence[Received]) -> int:
+        """Claim what the messages name; how many jobs are now held."""
+        named = [job_id_of(message.value()) for message in messages]
+        job_ids = list(dict.fromkeys(job_id for job_id in named if job_id is not None))
+        if junk := named.count(None):
+            logger.warning("dropped %d messages that name no job", junk)
+            DROPPED_MESSAGES.labels("junk").inc(junk)
+        jobs = self._claim(job_ids) if job_ids else []
+        if jobs is None:
+            # Stopped while MongoDB was away: the offsets are not kept, another member sees these.
+            return 0
+        self._subscription.done(messages)
+        if unclaimed := len(messages) - junk - len(jobs):
+            DROPPED_MESSAGES.labels("not_queued").inc(unclaimed)
+        return len(jobs)
+
+    def _claim(self, job_ids: Sequence[ObjectId]) -> list[Job] | None:
+        # A few jobs and free slots: claimed and started in one write.
+        permits = 0 if self._starter.has_line else self._started.take(len(job_ids))
+        start = permits == len(job_ids)
+        if not start:
+            self._started.give(permits)
+        now = self._repository.clock.now()
+        claim_id = secrets.token_hex(8)
+        jobs = persist(
+            lambda: self._repository.claims.claim(
+                job_ids,
+                owner=self._owner,
+                claim_id=claim_id,
+                lease=self._lease,
+                now=now,
+                start=start,
+            ),
+            stop=self._stop,
+        )
+        if start:
+            self._started.give(len(job_ids) - len(jobs or ()))
+        if jobs:
+            helds = self._holdings.add(jobs)
+            (self._workers.submit if start else self._starter.put)(helds)
+        return jobs

@@ -1,0 +1,22 @@
+"""What an executor counts."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 1800, 3600)
+
+JOBS = Counter("executor_jobs", "Attempts ended, by how.", ["job_type", "result"])
+HANDLER_SECONDS = Histogram(
+    "executor_handler_seconds", "Time in the handler.", ["job_type"], buckets=_BUCKETS
+)
+START_LAG_SECONDS = Histogram(
+    "executor_start_lag_seconds", "From due to handler start.", buckets=_BUCKETS
+)
+DROPPED_MESSAGES = Counter(
+    "executor_dropped_messages", "Messages without a job to claim, by reason.", ["reason"]
+)
+LOST_CLAIMS = Counter("executor_lost_claims", "Claims that ended in other hands: nothing written.")
+ABANDONED = Counter(
+    "executor_abandoned_handlers", "Handlers that went on after their time was up.", ["job_type"]
+)
+CAPACITY = Gauge("executor_capacity", "Jobs this executor can hold at once.")
+HELD = Gauge("executor_held", "Jobs this executor holds.")

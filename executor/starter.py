@@ -1,0 +1,94 @@
+"""Moves claimed jobs on to running, as many as the handlers can begin soon."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from executor.allowance import Allowance
+from executor.held import Held, Holdings
+from executor.metrics import LOST_CLAIMS
+from executor.workers import Workers
+from jobs.loop import persist
+from jobs.repository import Repository
+
+logger = logging.getLogger(__name__)
+
+_BATCH = 500
+_LOOK_SECONDS = 0.5
+
+
+class Starter:
+    """One thread, and the line of jobs that are claimed and not yet started."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        holdings: Holdings,
+        started: Allowance,
+        workers: Workers,
+        stop: threading.Event,
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            repository: where the starts are written.
+            holdings: what to release when a claim is gone.
+            started: permits of started jobs.
+            workers: who runs them.
+            stop: ends the thread.
+        """
+        self._repository = repository
+        self._holdings = holdings
+        self._started = started
+        self._workers = workers
+        self._stop = stop
+        self._line: deque[Held] = deque()
+        self._filled = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="starter", daemon=True)
+        self._thread.start()
+
+    @property
+    def has_line(self) -> bool:
+        """Whether somebody waits; a newcomer must then wait too."""
+        return bool(self._line)
+
+    def put(self, helds: Sequence[Held]) -> None:
+        """Have claimed jobs started, in this order."""
+        self._line.extend(helds)
+        self._filled.set()
+
+    def close(self) -> None:
+        """End the thread; `stop` must be set."""
+        self._filled.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            if not self._line:
+                self._filled.wait()
+                self._filled.clear()
+                continue
+            permits = self._started.take(min(len(self._line), _BATCH), timeout=_LOOK_SECONDS)
+            if permits:
+                self._start([self._line.popleft() for _ in range(permits)])
+
+    def _start(self, helds: Sequence[Held]) -> None:
+        by_id = {held.job.id: held for held in helds if not held.is_settled}
+        now = self._repository.clock.now()
+        running = persist(
+            lambda: self._repository.claims.start([h.job for h in by_id.values()], now=now),
+            stop=self._stop,
+        )
+        for job in running or ():
+            by_id[job.id].job = job
+        going = [by_id.pop(job.id) for job in running or ()]
+        self._started.give(len(helds) - len(going))
+        self._workers.submit(going)
+        if running is not None:
+            # Reaped or cancelled while they waited in line.
+            lost = [held for held in by_id.values() if held.settle()]
+            LOST_CLAIMS.inc(len(lost))
+            self._holdings.release(lost)

@@ -1,0 +1,147 @@
+"""The threads that run handlers."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from queue import SimpleQueue
+
+from executor.allowance import Allowance
+from executor.calls import call, conclude, context_for
+from executor.child import Child
+from executor.deadlines import Deadlines
+from executor.held import Held
+from executor.metrics import ABANDONED, HANDLER_SECONDS, START_LAG_SECONDS
+from executor.pace import Pace
+from executor.writer import Writer
+from jobs import attempts
+from jobs.lifecycle import Outcome
+from jobs.registry import Fail, Handler
+
+
+class Workers:
+    """A fixed number of threads. One that is stuck in a handler after its deadline is replaced."""
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        *,
+        slots: int,
+        started: Allowance,
+        pace: Pace,
+        writer: Writer,
+        clock: Callable[[], datetime],
+    ) -> None:
+        """Start the threads.
+
+        Args:
+            handlers: by job type.
+            slots: handlers run at once.
+            started: permits of started jobs; one is returned as each handler ends.
+            pace: told how long handlers take.
+            writer: given the ends.
+            clock: the store's time.
+        """
+        self._handlers = handlers
+        self._started = started
+        self._pace = pace
+        self._writer = writer
+        self._clock = clock
+        self._queue: SimpleQueue[Held | None] = SimpleQueue()
+        self._deadlines = Deadlines(self._expire)
+        self._slots = slots
+        for _ in range(slots):
+            self._hire()
+
+    def submit(self, helds: Iterable[Held]) -> None:
+        """Run the handlers of started jobs, in this order."""
+        for held in helds:
+            self._queue.put(held)
+
+    def withdraw(self) -> list[Held]:
+        """Take back the jobs that no thread has taken up."""
+        waiting = []
+        while not self._queue.empty():
+            held = self._queue.get()
+            if held is not None:
+                waiting.append(held)
+        self._started.give(len(waiting))
+        return waiting
+
+    def close(self) -> None:
+        """End the threads that are idle. One that is stuck in a handler ends with the process."""
+        self._deadlines.close()
+        for _ in range(self._slots):
+            self._queue.put(None)
+
+    def _hire(self) -> None:
+        threading.Thread(target=self._run, name="worker", daemon=True).start()
+
+    def _run(self) -> None:
+        child = Child()
+        try:
+            while (held := self._queue.get()) is not None:
+                if not self._work(held, child):
+                    return
+        finally:
+            child.close()
+
+    def _work(self, held: Held, child: Child) -> bool:
+        """Run one handler. False when this thread was replaced meanwhile."""
+        if not held.begin():
+            self._started.give()
+            return True
+        job = held.job
+        begun = time.monotonic()
+        now = self._clock()
+        START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
+        if job.timeout_seconds is not None:
+            self._deadlines.add(held, job.timeout_seconds)
+
+        def attempt() -> str | None:
+            handler = self._handlers.get(job.job_type)
+            if handler is None:
+                raise Fail(f"this executor has no handler for {job.job_type!r}")
+            if handler.in_process:
+                return child.run(job, now, held.cancelled)
+            return call(handler.function, context_for(job, now, held.cancelled))
+
+        finish = conclude(job, attempt, clock=self._clock, random=random.random())  # noqa: S311
+        took = time.monotonic() - begun
+        HANDLER_SECONDS.labels(job.job_type).observe(took)
+        self._pace.note(took)
+        if not held.settle():
+            return False
+        self._started.give()
+        self._writer.put(held, finish)
+        return True
+
+    def _expire(self, held: Held) -> None:
+        if not held.settle():
+            return
+        self.abandon(held)
+        seconds = held.job.timeout_seconds
+        finish = attempts.failed(
+            held.job,
+            error=f"the handler ran longer than timeoutSeconds, {seconds:g}",
+            outcome=Outcome.TIMED_OUT,
+            finished_at=self._clock(),
+            random=random.random(),  # noqa: S311
+        )
+        self._writer.put(held, finish)
+
+    def abandon(self, held: Held) -> None:
+        """Ask the handler of a job whose end was decided elsewhere to stop, and go on without it.
+
+        Args:
+            held: settled by the caller.
+        """
+        held.cancelled.set()
+        if held.working_since is not None:
+            # A thread cannot be killed: it ends with its handler, and another takes its slot.
+            ABANDONED.labels(held.job.job_type).inc()
+            self._started.give()
+            self._hire()

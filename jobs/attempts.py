@@ -1,0 +1,97 @@
+"""How an attempt ends: the one place that decides between done, again and dead letter."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from jobs.errors import InvalidJob
+from jobs.lifecycle import ERROR_LENGTH, Attempt, Finish, Job, Outcome, Status
+from jobs.retry import RetryPolicy
+
+logger = logging.getLogger(__name__)
+
+
+def completed(job: Job, *, finished_at: datetime, result: str | None = None) -> Finish:
+    """The handler returned.
+
+    Args:
+        job: as it was started.
+        finished_at: aware UTC.
+        result: JSON text of what it returned; None for nothing.
+    """
+    attempt = _attempt(job, finished_at, Outcome.COMPLETED)
+    return Finish(job.id, _claim(job), Status.COMPLETED, job.attempts, attempt, result=result)
+
+
+def failed(
+    job: Job,
+    *,
+    error: str,
+    finished_at: datetime,
+    random: float,
+    outcome: Outcome = Outcome.FAILED,
+    after: timedelta | None = None,
+    spread: float = 1.0,
+    is_final: bool = False,
+) -> Finish:
+    """The attempt did not succeed: pending again after the policy's delay, or dead letter.
+
+    Args:
+        job: as it was started.
+        error: what an operator reads.
+        finished_at: aware UTC.
+        random: in [0, 1), for the policy's jitter.
+        outcome: failed, timed out or lost.
+        after: the delay that the handler asked for; None: the job's policy decides.
+        spread: multiplies the delay.
+        is_final: no further attempt can succeed.
+    """
+    attempts = job.attempts + 1
+    # A lone surrogate in an exception's text must not break the write of the whole batch.
+    error = error[:ERROR_LENGTH].encode("utf-8", "replace").decode()
+    attempt = _attempt(job, finished_at, outcome, error)
+    if is_final or attempts >= job.max_attempts:
+        return Finish(job.id, _claim(job), Status.DLQ, attempts, attempt, last_error=error)
+    delay = _policy(job).delay(attempts, random) if after is None else after
+    return Finish(
+        job.id,
+        _claim(job),
+        Status.PENDING,
+        attempts,
+        attempt,
+        scheduled_at=finished_at + delay * spread,
+        last_error=error,
+    )
+
+
+def snoozed(job: Job, *, until: datetime, finished_at: datetime) -> Finish:
+    """The handler asked to be called later; no attempt is used up."""
+    attempt = _attempt(job, finished_at, Outcome.SNOOZED)
+    return Finish(job.id, _claim(job), Status.PENDING, job.attempts, attempt, scheduled_at=until)
+
+
+def _attempt(
+    job: Job, finished_at: datetime, outcome: Outcome, error: str | None = None
+) -> Attempt:
+    return Attempt(
+        number=job.attempts + 1,
+        executor=job.claimed_by or "",
+        started_at=job.started_at or finished_at,
+        finished_at=finished_at,
+        outcome=outcome,
+        error=error,
+    )
+
+
+def _claim(job: Job) -> str:
+    return job.claim_id or ""
+
+
+def _policy(job: Job) -> RetryPolicy:
+    try:
+        return RetryPolicy.from_document(job.retry)
+    except InvalidJob as exc:
+        # Only after an edit by hand: submission refuses such a policy.
+        logger.warning("default retry policy: %s", exc, extra={"job_id": str(job.id)})
+        return RetryPolicy()

@@ -1,0 +1,67 @@
+"""Publishing messages, and knowing which ones arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Message as KafkaMessage
+
+from jobs.broker.client import common_settings
+from jobs.messages import Message
+
+if TYPE_CHECKING:
+    from chronos_site.env import BrokerConfig
+
+DELIVERY_TIMEOUT: Final = timedelta(seconds=5)
+
+
+class Publisher:
+    """Sends batches. Not for use by several threads at once."""
+
+    def __init__(self, config: BrokerConfig, client_id: str) -> None:
+        self._producer = Producer(
+            {
+                **common_settings(config, client_id),
+                # A lost wake-up costs QUEUED_TIMEOUT, never a job; a dead letter that is lost with
+                # its broker's disk is still in MongoDB.
+                "acks": 1,
+                "linger.ms": 0,
+                "message.timeout.ms": int(DELIVERY_TIMEOUT.total_seconds() * 1000),
+                "queue.buffering.max.messages": 100_000,
+            }
+        )
+
+    def publish(self, messages: Sequence[Message]) -> list[int]:
+        """Send messages and wait until each has arrived or failed, 5 s at the most.
+
+        Returns:
+            The positions of those that are not known to have arrived; empty when all did.
+        """
+        unconfirmed = set(range(len(messages)))
+
+        def report(position: int, error: KafkaError | None, _: KafkaMessage) -> None:
+            if error is None:
+                unconfirmed.discard(position)
+
+        for position, message in enumerate(messages):
+            try:
+                self._producer.produce(
+                    message.topic,
+                    message.value,
+                    message.key,
+                    on_delivery=partial(report, position),
+                )
+            except (BufferError, KafkaException):
+                # The queue is full of messages for a broker that is away.
+                break
+        self._producer.flush(DELIVERY_TIMEOUT.total_seconds())
+        return sorted(unconfirmed)
+
+    def close(self) -> None:
+        """Give up what is still unsent."""
+        self._producer.purge()
+        self._producer.flush(1)

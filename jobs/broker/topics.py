@@ -1,0 +1,74 @@
+"""Creating the topics, and finding out which are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from jobs.broker.client import common_settings
+from jobs.errors import BrokerUnavailable, NotProvisioned
+from jobs.messages import DLQ_TOPIC, dispatch_topic
+
+if TYPE_CHECKING:
+    from chronos_site.env import BrokerConfig
+
+_TIMEOUT_SECONDS = 10.0
+
+
+def topics_for(job_types: Iterable[str]) -> list[str]:
+    """Every topic that these job types need."""
+    return [DLQ_TOPIC, *(dispatch_topic(job_type) for job_type in sorted(job_types))]
+
+
+def ensure_topics(config: BrokerConfig, topics: Iterable[str]) -> list[str]:
+    """Create the topics that are missing. Repeatable.
+
+    Returns:
+        The names of those created.
+
+    Raises:
+        BrokerUnavailable: Kafka did not answer in time, or refused.
+    """
+    admin = AdminClient(common_settings(config, "chronos-admin"))
+    absent = _absent(admin, config, topics)
+    if not absent:
+        return []
+    wanted = [
+        NewTopic(name, num_partitions=config.partitions, replication_factor=config.replication)
+        for name in absent
+    ]
+    for name, future in admin.create_topics(wanted, operation_timeout=_TIMEOUT_SECONDS).items():
+        try:
+            future.result(_TIMEOUT_SECONDS)
+        except KafkaException as exc:
+            if exc.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise BrokerUnavailable(f"Kafka did not create the topic {name}: {exc}") from exc
+    return absent
+
+
+def require_topics(config: BrokerConfig, job_types: Iterable[str]) -> None:
+    """Refuse to work on a broker without the topics of these job types.
+
+    Raises:
+        NotProvisioned: with the command that creates them.
+        BrokerUnavailable: Kafka did not answer in time.
+    """
+    admin = AdminClient(common_settings(config, "chronos-admin"))
+    if absent := _absent(admin, config, topics_for(job_types)):
+        raise NotProvisioned(
+            f"Kafka lacks the topics {', '.join(absent)}. Run: python manage.py migrate"
+        )
+
+
+def _absent(admin: AdminClient, config: BrokerConfig, topics: Iterable[str]) -> list[str]:
+    try:
+        there = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
+    except KafkaException as exc:
+        raise BrokerUnavailable(
+            f"Kafka does not answer at {', '.join(config.brokers)}. Check KAFKA_BROKERS."
+        ) from exc
+    return [name for name in topics if name not in there]

@@ -1,0 +1,95 @@
+"""The loop that every role runs: steps, sleeps, and patience while a server is away."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, Protocol, TypeVar
+
+from jobs.errors import BrokerUnavailable, ElectionUnavailable, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 5.0
+
+
+class Steps(Protocol):
+    """A role's work, in steps."""
+
+    def run_once(self, now: datetime) -> bool:
+        """Do one step. True: call again at once."""
+
+    def wait(self) -> None:
+        """Sleep until there may be work. Returns early when the loop must look whether to stop."""
+
+
+class Patience:
+    """Growing pauses while something is away, told to the log once per outage."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+        self._pause = 0.0
+
+    def bear(self, error: Exception) -> None:
+        """Wait a little longer than the last time, or until stop."""
+        if not self._pause:
+            expected = isinstance(error, StoreUnavailable | BrokerUnavailable | ElectionUnavailable)
+            logger.warning(
+                "trying again until it works: %s", error, exc_info=None if expected else error
+            )
+        self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+        self._stop.wait(self._pause)
+
+    def relax(self) -> None:
+        """It worked."""
+        if self._pause:
+            logger.info("works again")
+        self._pause = 0.0
+
+
+def run(steps: Steps, *, clock: Callable[[], datetime], stop: threading.Event) -> None:
+    """Step until `stop` is set. No error ends the loop: it waits and tries again."""
+    patience = Patience(stop)
+    while not stop.is_set():
+        try:
+            more = steps.run_once(clock())
+        except Exception as exc:  # noqa: BLE001 - a role outlives every failing step
+            patience.bear(exc)
+        else:
+            patience.relax()
+            if not more and not stop.is_set():
+                steps.wait()
+
+
+def persist(call: Callable[[], T], *, stop: threading.Event) -> T | None:
+    """Repeat a call until its server answers; None when `stop` was set first."""
+    patience = Patience(stop)
+    while True:
+        try:
+            result = call()
+        except (StoreUnavailable, BrokerUnavailable) as exc:
+            if stop.is_set():
+                return None
+            patience.bear(exc)
+        else:
+            patience.relax()
+            return result
+
+
+def stop_on_signals() -> threading.Event:
+    """An event that SIGTERM and SIGINT set."""
+    stop = threading.Event()
+
+    def on_signal(signum: int, _: object) -> None:
+        logger.info("stopping on %s", signal.Signals(signum).name)
+        stop.set()
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    return stop

@@ -1,0 +1,78 @@
+"""What the commands of all roles share: start, probes, patience, an orderly end."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import threading
+from abc import abstractmethod
+from argparse import ArgumentParser
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from jobs.errors import ChronosError
+from jobs.loop import persist, stop_on_signals
+from jobs.probes import Probes
+from jobs.repository import Repository
+
+if TYPE_CHECKING:
+    from chronos_site.env import Config
+
+logger = logging.getLogger(__name__)
+
+
+class RoleCommand(BaseCommand):
+    """Base of `runscheduler`, `runexecutor` and `runreaper`."""
+
+    role: ClassVar[str]
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--name", help="name of this process; default: made from the host")
+
+    def handle(self, **options: Any) -> None:
+        config: Config = settings.CHRONOS
+        name = options["name"] or f"{self.role}-{socket.gethostname()}-{secrets.token_hex(3)}"
+        stop = stop_on_signals()
+        try:
+            repository = Repository.connect(config.store)
+            probes = Probes(
+                config.listen.metrics_host,
+                config.listen.metrics_port,
+                lambda: self._ready(repository),
+            )
+            try:
+                persist(repository.require_indexes, stop=stop)
+                if not stop.is_set():
+                    logger.info("%s starts, probes on port %d", name, probes.port)
+                    self.work(name, config, repository, stop, options)
+            finally:
+                probes.close()
+                repository.close()
+        except ChronosError as exc:
+            raise CommandError(str(exc)) from exc
+        logger.info("%s has stopped", name)
+
+    def _ready(self, repository: Repository) -> tuple[bool, str]:
+        try:
+            repository.ping()
+        except ChronosError as exc:
+            return False, str(exc)
+        return self.readiness()
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether the role can work, given that MongoDB answers."""
+        return True, "ready"
+
+    @abstractmethod
+    def work(
+        self,
+        name: str,
+        config: Config,
+        repository: Repository,
+        stop: threading.Event,
+        options: dict[str, Any],
+    ) -> None:
+        """Run until `stop` is set, then end in good order."""

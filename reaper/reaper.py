@@ -1,0 +1,106 @@
+"""The reaper: takes back what got stuck. Any number may run; each move is guarded."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from jobs import attempts
+from jobs.broker.publisher import Publisher
+from jobs.errors import StoreUnavailable
+from jobs.lifecycle import Finish, Job, Outcome
+from jobs.messages import dead_letter_message
+from jobs.repository import Repository
+from reaper.metrics import RECOVERED
+
+if TYPE_CHECKING:
+    from chronos_site.env import ReaperConfig
+
+logger = logging.getLogger(__name__)
+
+_BATCH = 1000
+_AFTER_OUTAGE = timedelta(seconds=10)
+# An executor announces its dead letters itself, within moments.
+_ANNOUNCING = timedelta(seconds=15)
+
+
+class Reaper:
+    """Three sweeps over jobs in flight, and one over unannounced dead letters."""
+
+    def __init__(
+        self,
+        config: ReaperConfig,
+        *,
+        repository: Repository,
+        publisher: Publisher,
+        stop: threading.Event,
+    ) -> None:
+        self._config = config
+        self._repository = repository
+        self._publisher = publisher
+        self._stop = stop
+        self._had_outage = False
+
+    def run_once(self, now: datetime) -> bool:
+        """One round of sweeps. True when one of them was cut off and there is more."""
+        try:
+            more = self._sweep(now)
+        except StoreUnavailable:
+            # Executors could not extend their leases either: they get a moment to do so before
+            # their silence counts again.
+            self._had_outage = True
+            raise
+        return self._announce(now) or more
+
+    def wait(self) -> None:
+        """Until the next round."""
+        self._stop.wait(self._config.interval.total_seconds())
+
+    def _sweep(self, now: datetime) -> bool:
+        recovery = self._repository.recovery
+        queued_before = now - self._config.queued_timeout
+        _count("queued", recovery.requeue_lost_messages(queued_before=queued_before, now=now))
+        if self._had_outage:
+            self._had_outage = False
+            grace = min(self._config.claim_timeout / 3, _AFTER_OUTAGE)
+            self._stop.wait(grace.total_seconds())
+            now = self._repository.clock.now()
+        _count("claimed", recovery.reclaim_unstarted(now=now))
+        expired = recovery.expired(now=now, limit=_BATCH)
+        taken = recovery.take_back([_lost(job, now) for job in expired], now=now)
+        _count("running", taken)
+        return len(expired) == _BATCH
+
+    def _announce(self, now: datetime) -> bool:
+        letters = self._repository.dead_letters.unannounced(before=now - _ANNOUNCING, limit=_BATCH)
+        failed = set(self._publisher.publish([dead_letter_message(letter) for letter in letters]))
+        arrived = [letter.id for place, letter in enumerate(letters) if place not in failed]
+        if failed:
+            logger.warning("%d dead letters are not announced: Kafka is away", len(failed))
+        if arrived:
+            self._repository.dead_letters.mark_announced(arrived, now=now)
+            _count("dlq", len(arrived))
+        return len(arrived) == _BATCH
+
+
+def _lost(job: Job, now: datetime) -> Finish:
+    # A job that takes its executor down runs beside others that lose an attempt with it. Spread out
+    # in time, they do not meet it again at the next attempt.
+    spread = 0.5 + random.random()  # noqa: S311
+    return attempts.failed(
+        job,
+        error=f"executor {job.claimed_by} gave no sign of life; the job was taken back",
+        outcome=Outcome.LOST,
+        finished_at=now,
+        random=0.0,
+        spread=spread,
+    )
+
+
+def _count(sweep: str, count: int) -> None:
+    if count:
+        logger.warning("%s: %d jobs recovered", sweep, count)
+        RECOVERED.labels(sweep).inc(count)

@@ -1,0 +1,107 @@
+"""How many jobs of each type may be dispatched: what executors can take now, and no more.
+
+Once a message is in Kafka its priority is spent, and a backlog there ages past QUEUED_TIMEOUT. So
+the backlog waits in MongoDB, where priority still holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from jobs.repository.dispatch import InFlight
+from jobs.repository.nodes import Node
+
+FLOOR: Final = 100
+"""Dispatched of a type that nobody serves, so that scaling by consumer lag has something to see."""
+
+
+@dataclass
+class Pool:
+    """Executors that serve the same types, and how many jobs they can still take."""
+
+    job_types: frozenset[str]
+    free: float
+
+
+def pools(executors: Iterable[Node], in_flight: Sequence[InFlight]) -> list[Pool]:
+    """Group executors by what they serve, and subtract what they hold and what is on its way.
+
+    What an executor holds that no longer reports is not counted: it would block the others until
+    its leases end. Queued jobs count against all pools that may take them, by their capacity.
+    """
+    nodes = list(executors)
+    held: dict[str | None, int] = defaultdict(int)
+    for group in in_flight:
+        held[group.executor] += group.count
+    free: dict[frozenset[str], float] = defaultdict(float)
+    capacity: dict[frozenset[str], int] = defaultdict(int)
+    for node in nodes:
+        served = frozenset(node.job_types)
+        capacity[served] += node.capacity
+        free[served] += node.capacity - held[node.name]
+    for group in in_flight:
+        if group.executor is None:
+            takers = [served for served in capacity if group.job_type in served]
+            total = sum(capacity[served] for served in takers)
+            for served in takers if total else ():
+                free[served] -= group.count * capacity[served] / total
+    return [Pool(served, max(0.0, left)) for served, left in free.items()]
+
+
+def credits(
+    job_types: Iterable[str], executors: Sequence[Node], in_flight: Sequence[InFlight]
+) -> tuple[list[Pool], dict[str, int]]:
+    """What may be dispatched of each type if it had its pools to itself.
+
+    Returns:
+        The pools, for `share`, and the credit by type.
+    """
+    groups = pools(executors, in_flight)
+    queued: dict[str, int] = defaultdict(int)
+    for group in in_flight:
+        if group.executor is None:
+            queued[group.job_type] += group.count
+    served = {job_type for node in executors if node.capacity for job_type in node.job_types}
+    credit = {
+        job_type: int(sum(pool.free for pool in groups if job_type in pool.job_types))
+        if job_type in served
+        else max(0, FLOOR - queued[job_type])
+        for job_type in job_types
+    }
+    return groups, credit
+
+
+def share(wanted: Mapping[str, int], groups: Sequence[Pool], limit: int) -> dict[str, int]:
+    """Divide what the pools can take among the types that want it.
+
+    Each type in turn gets an equal share of what is left, so that one with few due jobs leaves the
+    rest to the others and none starves. Types without a pool get what they want (their credit is
+    the floor).
+
+    Args:
+        wanted: due jobs by type, each at most its credit.
+        groups: from `credits`; `free` is used up here.
+        limit: jobs in all, at most.
+    """
+    granted: dict[str, int] = {}
+    # Those that want least come first: what they leave is divided among the rest.
+    waiting = sorted(wanted, key=lambda job_type: (wanted[job_type], job_type))
+    while waiting:
+        job_type = waiting[0]
+        mine = [pool for pool in groups if job_type in pool.job_types]
+        rivals = {id(pool): sum(1 for t in waiting if t in pool.job_types) for pool in mine}
+        fair = sum(pool.free / rivals[id(pool)] for pool in mine) if mine else wanted[job_type]
+        left = (limit - sum(granted.values())) / len(waiting)
+        count = min(wanted[job_type], math.ceil(fair), math.ceil(left))
+        granted[job_type] = count
+        unpaid: float = count
+        for pool in mine:
+            paid = min(pool.free, unpaid)
+            pool.free -= paid
+            unpaid -= paid
+        waiting.pop(0)
+    return granted

@@ -1,0 +1,146 @@
+"""Moves due jobs to queued and wakes their executors, in batches."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from jobs.broker.publisher import Publisher
+from jobs.messages import dispatch_message
+from jobs.repository import Repository
+from jobs.repository.dispatch import DueJob
+from jobs.repository.nodes import Node
+from scheduler.credit import credits, share
+from scheduler.metrics import CLAIMED, DISPATCH_ERRORS
+
+logger = logging.getLogger(__name__)
+
+# Executors report every 2 s.
+_EXECUTOR_SILENCE = timedelta(seconds=10)
+_EXECUTORS_KEPT_SECONDS = 0.1
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """What one step did.
+
+    `is_full`: due jobs are left because executors are full; look again soon.
+    `has_more`: due jobs are left that could be dispatched at once.
+    """
+
+    count: int = 0
+    is_full: bool = False
+    has_more: bool = False
+
+
+class Dispatcher:
+    """The claim-and-publish step."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        publisher: Publisher,
+        *,
+        job_types: Iterable[str],
+        batch: int,
+    ) -> None:
+        """A dispatcher.
+
+        Args:
+            repository: where the jobs are.
+            publisher: where the wake-ups go.
+            job_types: the types that have a handler; those of live executors are added.
+            batch: jobs in one step, at most.
+        """
+        self._repository = repository
+        self._publisher = publisher
+        self._job_types = frozenset(job_types)
+        self._batch = batch
+        self._executors: list[Node] = []
+        self._executors_read_at = float("-inf")
+        self._pause = 0.0
+        self._paused_until = float("-inf")
+
+    @property
+    def job_types(self) -> frozenset[str]:
+        """Every type that is looked at."""
+        return self._job_types.union(*(node.job_types for node in self._executors))
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether Kafka failed a moment ago; jobs stay pending meanwhile."""
+        return time.monotonic() < self._paused_until
+
+    def step(self, now: datetime, only: Collection[str] | None = None) -> Dispatched:
+        """Dispatch what is due and what executors can take.
+
+        Args:
+            now: aware UTC.
+            only: look at these types; None: at all.
+        """
+        if self.is_paused:
+            return Dispatched()
+        self._read_executors(now)
+        job_types = self.job_types if only is None else self.job_types.intersection(only)
+        groups, credit = credits(job_types, self._executors, self._repository.dispatch.in_flight())
+        due = {
+            job_type: self._repository.dispatch.due(
+                # One more than can be taken tells whether anything is left.
+                job_type,
+                now=now,
+                limit=min(credit[job_type], self._batch) + 1,
+            )
+            for job_type in sorted(job_types)
+        }
+        wanted = {t: min(len(jobs), credit[t]) for t, jobs in due.items() if jobs}
+        granted = share(wanted, groups, self._batch)
+        chosen = [job for t, count in granted.items() for job in due[t][:count]]
+        is_full = any(len(jobs) > credit[t] for t, jobs in due.items())
+        left = any(len(due[t]) > count and credit[t] > count for t, count in granted.items())
+        if not chosen:
+            return Dispatched(is_full=is_full)
+        count = self._send(chosen, now)
+        return Dispatched(count, is_full=is_full, has_more=left and not self.is_paused)
+
+    def _read_executors(self, now: datetime) -> None:
+        if time.monotonic() - self._executors_read_at >= _EXECUTORS_KEPT_SECONDS:
+            self._executors = self._repository.nodes.live(
+                role="executor", seen_since=now - _EXECUTOR_SILENCE
+            )
+            self._executors_read_at = time.monotonic()
+
+    def _send(self, jobs: Sequence[DueJob], now: datetime) -> int:
+        claim_id = secrets.token_hex(8)
+        moved = self._repository.dispatch.queue(
+            [job.id for job in jobs], claim_id=claim_id, now=now
+        )
+        ours = [job for job in jobs if job.id in moved]
+        failed = self._publisher.publish([dispatch_message(job) for job in ours])
+        if failed:
+            self._take_back([ours[place] for place in failed], claim_id, now)
+        else:
+            self._pause = 0.0
+        for job_type in {job.job_type for job in ours}:
+            CLAIMED.labels(job_type).inc(sum(1 for job in ours if job.job_type == job_type))
+        return len(ours) - len(failed)
+
+    def _take_back(self, jobs: Sequence[DueJob], claim_id: str, now: datetime) -> None:
+        DISPATCH_ERRORS.inc(len(jobs))
+        self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+        self._paused_until = time.monotonic() + self._pause
+        released = self._repository.dispatch.release(
+            [job.id for job in jobs], claim_id=claim_id, now=now
+        )
+        logger.warning(
+            "Kafka did not take %d of the messages; %d jobs are pending again, next try in %.1f s."
+            " Check KAFKA_BROKERS and the topics (manage.py migrate).",
+            len(jobs),
+            released,
+            self._pause,
+        )
