@@ -20,7 +20,7 @@ COUNT: Final = 46
 MEGABYTES: Final = 44
 
 
-def kafka_jars(say: Callable[[str], None] = lambda line: None) -> list[Path]:
+def kafka_jars(say: Callable[[str], None]) -> list[Path]:
     """Every jar that Kafka's class path needs, downloaded when they are not there yet.
 
     Args:
@@ -38,8 +38,9 @@ def kafka_jars(say: Callable[[str], None] = lambda line: None) -> list[Path]:
                     copy.unlink()
             jars = _build(say, update=True)
     except (OSError, RuntimeError) as exc:
+        reason = str(exc).partition(" (Caused by")[0]
         raise DevstackError(
-            f"Kafka's jars cannot be fetched into {default_maven_repo()} ({_reason(exc)}). Set "
+            f"Kafka's jars cannot be fetched into {default_maven_repo()} ({reason}). Set "
             "KAFKA_HOME to a Kafka installation, or KAFKA_BROKERS to a running Kafka."
         ) from exc
     return jars
@@ -52,17 +53,16 @@ def _build(say: Callable[[str], None], *, update: bool) -> list[Path]:
     def progress(name: str, size: int) -> Iterator[Callable[[int], None]]:
         nonlocal fetched
         yield lambda count: None
-        fetched += 1
-        say(f"Apache Kafka: {fetched} of {COUNT} jars ({name}, {size >> 10} KiB)")
+        if name.endswith(".jar"):
+            fetched += 1
+            say(f"Apache Kafka: jar {fetched} of {COUNT}, {name}, {size >> 10} KiB")
+        elif name.startswith("kafka_"):
+            say(f"Apache Kafka: looking up {COUNT} jars, {MEGABYTES} MB, to be fetched once")
 
     environment = jgo.build(
         JARS, update=update, resolver=PythonResolver(progress_callback=progress)
     )
     return sorted(environment.path.rglob("*.jar"))
-
-
-def _reason(exc: Exception) -> str:
-    return str(exc).partition("\n")[0][:200]
 
 
 if __name__ == "__main__":

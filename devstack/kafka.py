@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Final
 from uuid import uuid4
@@ -11,7 +12,6 @@ from uuid import uuid4
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from devstack.jars import kafka_jars
 from devstack.process import DevstackError, accepts, free_port
 from devstack.programs import find_program
 from devstack.server import Server
@@ -59,6 +59,7 @@ class Kafka(Server):
         port: see `Server`.
         home: value of KAFKA_HOME; None: the jars of `devstack.jars`.
         java_home: value of JAVA_HOME, heeded together with `home`; None: the wheel's Java.
+        say: told how far a download of the jars is.
     """
 
     name: ClassVar[str] = "kafka"
@@ -73,8 +74,10 @@ class Kafka(Server):
         *,
         home: str | None = None,
         java_home: str | None = None,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
         super().__init__(directory, port)
+        self._say = say
         self._home = home
         self._java_home = java_home if home else None
 
@@ -118,7 +121,15 @@ class Kafka(Server):
 
     def _class_path(self) -> str:
         if self._home is None:
-            return ":".join(map(str, kafka_jars()))
+            # Only here is jgo needed, which production does not install.
+            try:
+                from devstack.jars import kafka_jars
+            except ModuleNotFoundError as exc:
+                raise DevstackError(
+                    "Kafka's jars cannot be fetched without jgo. Run `make setup`, or set "
+                    "KAFKA_HOME to a Kafka installation, or KAFKA_BROKERS to a running Kafka."
+                ) from exc
+            return ":".join(map(str, kafka_jars(self._say)))
         jars = Path(self._home, "libs")
         if not any(jars.glob("*.jar")):
             raise DevstackError(
