@@ -94,8 +94,9 @@ class Kafka(Server):
         broker = [*run, "kafka.Kafka", properties]
         if (self.directory / "data" / "meta.properties").exists():
             return broker
-        cluster = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
-        storage_tool = [*run, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties]
+        # With "=": an id may begin with a dash, which would make an argument of its own an option.
+        cluster = "--cluster-id=" + urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        storage_tool = [*run, "kafka.tools.StorageTool", "format", cluster, "-c", properties]
         return ["/bin/sh", "-c", f"{shlex.join(storage_tool)} && exec {shlex.join(broker)}"]
 
     def start(self) -> None:
