@@ -63,7 +63,8 @@ class StoreClock:
             asked = time.monotonic()
             answer = self._client.admin.command("hello")
             answered = time.monotonic()
-            local: datetime = answer["localTime"]
+            # `command` ignores the client's tz_aware.
+            local: datetime = answer["localTime"].replace(tzinfo=UTC)
             epoch = local - timedelta(seconds=(asked + answered) / 2)
             if best is None or answered - asked < best[0]:
                 best = (answered - asked, epoch)
