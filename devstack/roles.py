@@ -81,7 +81,8 @@ class Role:
     def stop(self, grace: timedelta) -> None:
         """End the role in good order, killing it when that takes longer than `grace`."""
         process.stop(self._child, grace)
-        self._reader.join()
+        # Not for ever: something that left the process group may hold the pipe.
+        self._reader.join(1)
 
     def _start(self) -> tuple[Child, Thread]:
         child = run_command(self._arguments, self._environment)

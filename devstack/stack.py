@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+from django.conf import settings
 
 from chronos_site import env
 from devstack import process
@@ -34,9 +35,15 @@ STOP_MARGIN: Final = timedelta(seconds=10)
 _WATCH_SECONDS: Final = 0.2
 
 
+def data_directory(values: Mapping[str, Any]) -> Path:
+    """Where the servers keep everything; a relative DEVSTACK_DIR begins at the project."""
+    directory: Path = settings.BASE_DIR / values["DEVSTACK_DIR"]
+    return directory
+
+
 def servers_to_start(values: Mapping[str, Any], say: Callable[[str], None]) -> list[Server]:
     """The servers that run nowhere else yet, the slowest one first."""
-    directory = Path(values["DEVSTACK_DIR"]).resolve()
+    directory = data_directory(values)
     servers: list[Server] = [
         Kafka(
             directory / "kafka",
@@ -122,8 +129,10 @@ class Stack:
             self._watcher.join()
         for role in self.roles:
             role.terminate()
+        patience = self._values["DRAIN_TIMEOUT"] + STOP_MARGIN
+        give_up_at = time.monotonic() + patience.total_seconds()
         for role in self.roles:
-            role.stop(self._values["DRAIN_TIMEOUT"] + STOP_MARGIN)
+            role.stop(timedelta(seconds=max(0, give_up_at - time.monotonic())))
         stop_all(self.servers)
 
     def _migrate(self, environment: Mapping[str, str]) -> None:

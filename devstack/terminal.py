@@ -31,8 +31,8 @@ class Terminal:
     def say(self, text: str, source: str = "devstack") -> None:
         """Print a text; each of its lines gets the source in front."""
         for line in text.splitlines():
-            prefix = Text(f"{source:<{_WIDTH}} | ", style=COLOURS[source])
-            self.console.print(prefix + Text(line), soft_wrap=True)
+            prefix = (f"{source:<{_WIDTH}} | ", COLOURS[source])
+            self.console.print(Text.assemble(prefix, line), soft_wrap=True)
 
     def show(self, child: Child, source: str) -> threading.Thread:
         """Print what the child writes to its pipe, in a thread that ends with the pipe."""

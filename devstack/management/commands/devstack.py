@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 from argparse import ArgumentParser
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -16,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from devstack.demo import Demo
 from devstack.lock import only_one
 from devstack.process import DevstackError
-from devstack.stack import Stack
+from devstack.stack import Stack, data_directory
 from devstack.terminal import Terminal
 from jobs.errors import ChronosError
 
@@ -46,7 +45,7 @@ class Command(BaseCommand):
         if options["demo"] and options["servers_only"]:
             raise CommandError("--demo needs the roles. Leave out --servers-only.")
         try:
-            with only_one(Path(settings.ENV["DEVSTACK_DIR"]).resolve()):
+            with only_one(data_directory(settings.ENV)):
                 self._run(Terminal(), options)
         except ChronosError as exc:
             raise CommandError(str(exc)) from exc
