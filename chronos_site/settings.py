@@ -25,8 +25,8 @@ SECRET_KEY = ENV["SECRET_KEY"] or get_random_secret_key()
 ALLOWED_HOSTS = list(ENV["ALLOWED_HOSTS"])
 
 INSTALLED_APPS = [
-    "django.contrib.contenttypes",
-    "django.contrib.auth",
+    "chronos_site.apps.MongoContentTypesConfig",
+    "chronos_site.apps.MongoAuthConfig",
     "django.contrib.sessions",
     "rest_framework",
     "drf_spectacular",
@@ -36,7 +36,11 @@ INSTALLED_APPS = [
     "reaper",
     "devstack",
 ]
-MIDDLEWARE = ["django.middleware.security.SecurityMiddleware"]
+MIDDLEWARE = [
+    "jobs.api.middleware.measure_requests",
+    "jobs.api.middleware.require_known_host",
+    "django.middleware.security.SecurityMiddleware",
+]
 ROOT_URLCONF = "chronos_site.urls"
 WSGI_APPLICATION = "chronos_site.wsgi.application"
 TEMPLATES = [
@@ -51,11 +55,36 @@ DATABASES = {
         CHRONOS.store.uri, db_name=CHRONOS.store.database
     )
 }
+# Django ships these migrations for integer keys; ours were made for ObjectIds.
+MIGRATION_MODULES = {
+    "auth": "chronos_site.migrations.auth",
+    "contenttypes": "chronos_site.migrations.contenttypes",
+}
 DEFAULT_AUTO_FIELD = "django_mongodb_backend.fields.ObjectIdAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 STATIC_URL = "static/"
 APPEND_SLASH = False
+
+REST_FRAMEWORK = {
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_PARSER_CLASSES": [],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "UNAUTHENTICATED_USER": None,
+    "EXCEPTION_HANDLER": "jobs.api.errors.answer",
+}
+SPECTACULAR_SETTINGS = {
+    "OAS_VERSION": "3.1.0",
+    "TITLE": "Chronos",
+    "DESCRIPTION": "A durable, distributed scheduler for one-off and recurring jobs. Every error is"
+    ' JSON: {"error": "a sentence"}.',
+    "VERSION": "0.1.0",
+    "SORT_OPERATIONS": False,
+    "SORT_OPERATION_PARAMETERS": False,
+    "POSTPROCESSING_HOOKS": ["jobs.api.openapi.add_components"],
+}
 
 LOGGING = {
     "version": 1,

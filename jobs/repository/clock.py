@@ -27,8 +27,9 @@ class StoreClock:
     def __init__(self, client: MongoClient[dict[str, Any]]) -> None:
         self._client = client
         self._lock = threading.Lock()
-        self._synced_at: float | None = None
-        self._epoch = datetime.fromtimestamp(0, UTC)
+        self._looked_at = float("-inf")
+        self._epoch: datetime | None = None
+        """What the store's clock showed when the monotonic clock showed 0."""
 
     def now(self) -> datetime:
         """The store's time, aware UTC, in whole milliseconds as MongoDB keeps them.
@@ -36,25 +37,24 @@ class StoreClock:
         Raises:
             StoreUnavailable: only when the store was never reached.
         """
-        age = None if self._synced_at is None else time.monotonic() - self._synced_at
-        if (age is None or age > _SYNC_SECONDS) and self._lock.acquire(blocking=age is None):
-            try:
-                self._sync()
-            finally:
-                self._lock.release()
-        now = self._epoch + timedelta(seconds=time.monotonic())
+        epoch = self._epoch
+        if epoch is None or time.monotonic() - self._looked_at > _SYNC_SECONDS:
+            epoch = self._look()
+        now = epoch + timedelta(seconds=time.monotonic())
         return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
-    def _sync(self) -> None:
-        first = self._synced_at is None
-        # Before the attempt: while MongoDB is away, one caller a minute waits for it, not all.
-        previous, self._synced_at = self._synced_at, time.monotonic()
-        try:
-            self._epoch = self._measure()
-        except StoreUnavailable:
-            if first:
-                self._synced_at = previous
-                raise
+    def _look(self) -> datetime:
+        with self._lock:
+            if self._epoch is not None and time.monotonic() - self._looked_at <= _SYNC_SECONDS:
+                return self._epoch
+            # Before the attempt: while MongoDB is away, it is tried once a minute, not each time.
+            self._looked_at = time.monotonic()
+            try:
+                self._epoch = self._measure()
+            except StoreUnavailable:
+                if self._epoch is None:
+                    raise
+            return self._epoch
 
     @outages_named()
     def _measure(self) -> datetime:
