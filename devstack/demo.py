@@ -10,8 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import httpx
+from rich.box import SIMPLE_HEAD
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from devstack.process import DevstackError
 from devstack.terminal import Terminal
@@ -45,13 +47,20 @@ class Watched:
         return "cron" not in self.state and self.status != "completed"
 
     @property
-    def attempts(self) -> str:
-        return f"{self.state.get('attempts', 0)} / {self.state.get('maxAttempts', 0)}"
+    def failures(self) -> str:
+        """Such as "2 / 3": attempts that failed, of those it may make."""
+        failed = self.state.get("attempts", 0)
+        return f"{failed} / {self.state['maxAttempts']}" if failed else ""
+
+    def __str__(self) -> str:
+        failures = f"{self.failures} attempts failed" if self.failures else ""
+        known = filter(None, (self.status, failures, self.note))
+        return f"{self.title}: {', '.join(known)}"
 
     @property
     def note(self) -> str:
         if "cron" in self.state:
-            return f"next run at {self.state['scheduledAt']}"
+            return f"next at {self.state['scheduledAt']}"
         return "" if self.status == "completed" else str(self.state.get("lastError", ""))
 
 
@@ -94,7 +103,7 @@ class Demo:
             self._submit("log a message", "log-message", now, payload={"message": "Hello!"}),
             self._submit("slow, 1.5 s", "slow", now, payload={"sleepMs": 1500}),
             self._submit(
-                "flaky, succeeds at the third try",
+                "flaky, fails twice first",
                 "flaky",
                 now,
                 payload={"failTimes": 2},
@@ -143,9 +152,7 @@ class Demo:
                 for job in jobs:
                     before, job.state = job.state, self._job(job.id)
                     if live is None and _differs(before, job.state):
-                        self._terminal.say(
-                            f"{job.title}: {job.status}, attempt {job.attempts} {job.note}".rstrip()
-                        )
+                        self._terminal.say(str(job))
                 if live is not None:
                     live.update(_table(jobs), refresh=True)
                 if not any(job.is_open for job in jobs) or time.monotonic() > give_up_at:
@@ -170,10 +177,9 @@ def _differs(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 
 def _table(jobs: list[Watched]) -> Table:
-    table = Table(title="Demo", title_justify="left")
-    for heading in ("job", "type", "status", "attempts", ""):
-        table.add_column(heading)
+    table = Table("job", "type", "status", "failed", box=SIMPLE_HEAD)
+    table.add_column("", no_wrap=True)
     for job in jobs:
-        status = f"[{STYLES.get(job.status, 'default')}]{job.status}[/]"
-        table.add_row(job.title, job.state["jobType"], status, job.attempts, job.note)
+        status = Text(job.status, STYLES.get(job.status, ""))
+        table.add_row(job.title, job.state["jobType"], status, job.failures, job.note)
     return table
