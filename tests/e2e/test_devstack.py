@@ -1,0 +1,195 @@
+"""`manage.py devstack` as a person runs it: the demo, Ctrl-C, crashes; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from chronos_site import env
+from devstack.process import free_port
+from tests.processes import RoleProcess
+
+pytestmark = pytest.mark.timeout(180)
+
+PATIENCE = timedelta(seconds=90)
+StartDevstack = Callable[..., RoleProcess]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "devstack"
+
+
+@pytest.fixture
+def start_devstack(directory: Path) -> Iterator[StartDevstack]:
+    """Starts `manage.py devstack` on ports of the test's own."""
+    own = {
+        "DJANGO_SETTINGS_MODULE": "chronos_site.settings",
+        "DEVSTACK_DIR": str(directory),
+        "DEVSTACK_MONGO_PORT": str(free_port()),
+        "DEVSTACK_KAFKA_PORT": str(free_port()),
+        "DEVSTACK_ETCD_PORT": str(free_port()),
+        "API_PORT": str(free_port()),
+    }
+    started: list[RoleProcess] = []
+
+    def start(*options: str, **variables: str) -> RoleProcess:
+        stack = RoleProcess("devstack", *options, environment=env.for_child(**own | variables))
+        started.append(stack)
+        return stack
+
+    yield start
+    for stack in started:
+        stack.clear()
+
+
+def processes_of(directory: Path) -> dict[int, str]:
+    """The living processes that belong to the stack in this directory: ids and command lines."""
+    mark = f"DEVSTACK_DIR={directory}\0".encode()
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes():
+                found[int(process.name)] = (process / "cmdline").read_text().replace("\0", " ")
+        # It ended meanwhile, or belongs to somebody else.
+        except OSError:
+            continue
+    return found
+
+
+def assert_nothing_is_left(directory: Path) -> None:
+    give_up_at = time.monotonic() + 10
+    while left := processes_of(directory):
+        assert time.monotonic() < give_up_at, f"left behind: {left}"
+        time.sleep(0.05)
+
+
+def pid_of(directory: Path, command: str) -> int:
+    [pid] = [pid for pid, line in processes_of(directory).items() if command in line]
+    return pid
+
+
+def test_the_demo_ends_well_and_so_does_a_second_one_on_the_same_data(
+    start_devstack: StartDevstack, directory: Path
+) -> None:
+    for _ in range(2):
+        stack = start_devstack("--demo", "--exit")
+
+        assert stack.wait(PATIENCE) == 0, stack.output
+        assert "Every job of the demo completed." in stack.output
+        assert "/docs" in stack.output
+        assert_nothing_is_left(directory)
+
+
+def test_servers_only_prints_what_to_export_and_ends_with_sigterm(
+    start_devstack: StartDevstack, directory: Path
+) -> None:
+    stack = start_devstack("--servers-only")
+    stack.wait_for_line("Ctrl-C", PATIENCE)
+    exports = [line for line in stack.output.splitlines() if line.startswith("export ")]
+
+    assert [line.split()[1].partition("=")[0] for line in sorted(exports)] == [
+        "ETCD_ENDPOINTS",
+        "KAFKA_BROKERS",
+        "MONGO_URI",
+    ]
+    assert stack.terminate() == 0
+    assert_nothing_is_left(directory)
+
+
+def test_a_second_devstack_on_the_same_directory_is_refused(start_devstack: StartDevstack) -> None:
+    first = start_devstack("--servers-only")
+    first.wait_for_line("starts on")
+
+    second = start_devstack("--servers-only")
+
+    assert second.wait() == 1
+    assert f"(process {first.pid}) already runs" in second.output
+    assert "Traceback" not in second.output
+
+
+def test_a_port_in_use_ends_it_with_one_sentence(start_devstack: StartDevstack) -> None:
+    with socket.create_server(("127.0.0.1", free_port())) as listener:
+        port = listener.getsockname()[1]
+        stack = start_devstack(DEVSTACK_ETCD_PORT=str(port))
+
+        assert stack.wait() == 1
+
+    assert f"etcd: port {port} is in use. Set ETCD_ENDPOINTS" in stack.output
+    assert "Traceback" not in stack.output
+    assert "starts on" not in stack.output
+
+
+def test_ctrl_c_stops_the_roles_and_then_the_servers(
+    start_devstack: StartDevstack, directory: Path
+) -> None:
+    stack = start_devstack()
+    stack.wait_for_line("Ctrl-C", PATIENCE)
+
+    stack.interrupt()
+
+    assert stack.wait() == 0
+    assert stack.output.endswith("stopped")
+    assert "ended with exit code" not in stack.output
+    assert_nothing_is_left(directory)
+
+
+def test_ctrl_c_while_servers_start_leaves_nothing(
+    start_devstack: StartDevstack, directory: Path
+) -> None:
+    stack = start_devstack()
+    stack.wait_for_line("etcd starts")
+
+    stack.interrupt()
+
+    assert stack.wait() == 0
+    assert_nothing_is_left(directory)
+
+
+def test_kill_9_of_the_stack_leaves_nothing(start_devstack: StartDevstack, directory: Path) -> None:
+    stack = start_devstack()
+    stack.wait_for_line("Ctrl-C", PATIENCE)
+    assert len(processes_of(directory)) > 8
+
+    stack.kill()
+
+    assert_nothing_is_left(directory)
+
+
+def test_crashes_are_told_and_roles_start_again(
+    start_devstack: StartDevstack, directory: Path
+) -> None:
+    stack = start_devstack()
+    stack.wait_for_line("Ctrl-C", PATIENCE)
+
+    os.kill(pid_of(directory, "runreaper"), signal.SIGKILL)
+    stack.wait_for_line("ended with exit code -9; it is started again in 1 s")
+    os.kill(pid_of(directory, "etcdbin/etcd"), signal.SIGKILL)
+    stack.wait_for_line("etcd ended with exit code -9")
+
+    stack.interrupt()
+    assert stack.wait(PATIENCE) == 0
+    assert_nothing_is_left(directory)
+
+
+def test_servers_that_run_elsewhere_are_not_started(
+    start_devstack: StartDevstack, role_env: dict[str, str]
+) -> None:
+    names = ("MONGO_URI", "MONGO_DB", "KAFKA_BROKERS", "ETCD_ENDPOINTS", "API_PORT")
+    elsewhere = {name: role_env[name] for name in names}
+
+    stack = start_devstack(**elsewhere)
+
+    stack.wait_for_line("Ctrl-C", PATIENCE)
+    assert "starts on" not in stack.output
+    health = httpx.get(f"http://127.0.0.1:{role_env['API_PORT']}/healthz", trust_env=False)
+    assert health.text == "ok"
+    assert stack.terminate() == 0
