@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError
@@ -23,10 +24,18 @@ def common_settings(config: BrokerConfig, client_id: str) -> dict[str, Any]:
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 500,
         "socket.keepalive.enable": True,
-        "log_level": 2,
+        # Everything that matters comes through `error_cb`.
+        "log_level": 0,
     }
 
 
+_QUIET_SECONDS = 30.0
+_last_logged: dict[int, float] = {}
+
+
 def _log_error(error: KafkaError) -> None:
-    # Called for each broken connection: librdkafka goes on by itself.
-    logger.warning("Kafka: %s", error.str())
+    # librdkafka tries to connect several times a second, and goes on by itself.
+    at = time.monotonic()
+    if at - _last_logged.get(error.code(), -_QUIET_SECONDS) >= _QUIET_SECONDS:
+        _last_logged[error.code()] = at
+        logger.warning("Kafka: %s", error.str())
