@@ -29,7 +29,7 @@ class BadResult(Exception):
 
 
 def context_for(job: Job, started_at: datetime, cancelled: Any) -> Context:
-    """What the handler of a started job receives.
+    """What the handler of a job receives.
 
     Raises:
         BadPayload: the stored text is not a JSON object.
@@ -80,31 +80,38 @@ def call(function: HandlerFunction, context: Context) -> str | None:
 
 
 def conclude(
-    job: Job, attempt: Callable[[], str | None], *, clock: Callable[[], datetime], random: float
+    job: Job,
+    attempt: Callable[[], str | None],
+    *,
+    started_at: datetime,
+    clock: Callable[[], datetime],
+    random: float,
 ) -> Finish:
     """Run one attempt to its end. Never raises: a handler cannot take its executor along.
 
     Args:
-        job: as it was started.
+        job: as it was claimed.
         attempt: returns the result's JSON text, or raises.
+        started_at: when it began, aware UTC.
         clock: tells when it ended.
         random: in [0, 1), for the retry policy's jitter.
     """
+    failure: dict[str, Any]
     try:
         result = attempt()
     except Snooze as exc:
-        return attempts.snoozed(job, until=exc.until, finished_at=clock())
+        return attempts.snoozed(job, until=exc.until, started_at=started_at, finished_at=clock())
     except Retry as exc:
-        return attempts.failed(
-            job, error=describe(exc), after=exc.after, finished_at=clock(), random=random
-        )
+        failure = {"error": describe(exc), "after": exc.after}
     except (Fail, BadPayload) as exc:
-        return attempts.failed(
-            job, error=describe(exc), is_final=True, finished_at=clock(), random=random
-        )
+        failure = {"error": describe(exc), "is_final": True}
     except BaseException as exc:  # noqa: BLE001 - also SystemExit: sys.exit() in a handler fails it
-        return attempts.failed(job, error=describe(exc), finished_at=clock(), random=random)
-    return attempts.completed(job, result=result, finished_at=clock())
+        failure = {"error": describe(exc)}
+    else:
+        return attempts.completed(job, result=result, started_at=started_at, finished_at=clock())
+    return attempts.failed(
+        job, started_at=started_at, finished_at=clock(), random=random, **failure
+    )
 
 
 def describe(error: BaseException) -> str:

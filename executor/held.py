@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from bson import ObjectId
 
@@ -19,6 +20,8 @@ class Held:
     """One claimed job. Its end is decided once: by its handler, its deadline, or its loss."""
 
     job: Job
+    started_at: datetime | None = None
+    """When it became running, aware UTC."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     working_since: float | None = None
     """Monotonic seconds when a worker took it up; never set after the end was decided."""
@@ -55,7 +58,7 @@ class Holdings:
 
     def add(self, jobs: Iterable[Job]) -> list[Held]:
         """Hold freshly claimed jobs; their permits were taken before."""
-        added = [Held(job) for job in jobs]
+        added = [Held(job, job.started_at) for job in jobs]
         with self._lock:
             self._by_id.update((held.job.id, held) for held in added)
         HELD.set(len(self._by_id))

@@ -78,13 +78,11 @@ class Starter:
     def _start(self, helds: Sequence[Held]) -> None:
         by_id = {held.job.id: held for held in helds if not held.is_settled}
         now = self._repository.clock.now()
-        running = persist(
-            lambda: self._repository.claims.start([h.job for h in by_id.values()], now=now),
-            stop=self._stop,
-        )
-        for job in running or ():
-            by_id[job.id].job = job
-        going = [by_id.pop(job.id) for job in running or ()]
+        claims = [held.claim for held in by_id.values()]
+        running = persist(lambda: self._repository.claims.start(claims, now=now), stop=self._stop)
+        going = [by_id.pop(job_id) for job_id in list(by_id) if job_id in (running or ())]
+        for held in going:
+            held.started_at = now
         self._started.give(len(helds) - len(going))
         self._workers.submit(going)
         if running is not None:

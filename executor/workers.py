@@ -97,6 +97,7 @@ class Workers:
         job = held.job
         begun = time.monotonic()
         now = self._clock()
+        started_at = held.started_at or now
         START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
         if job.timeout_seconds is not None:
             self._deadlines.add(held, job.timeout_seconds)
@@ -109,7 +110,13 @@ class Workers:
                 return child.run(job, now, held.cancelled)
             return call(handler.function, context_for(job, now, held.cancelled))
 
-        finish = conclude(job, attempt, clock=self._clock, random=random.random())  # noqa: S311
+        finish = conclude(
+            job,
+            attempt,
+            started_at=started_at,
+            clock=self._clock,
+            random=random.random(),  # noqa: S311
+        )
         took = time.monotonic() - begun
         HANDLER_SECONDS.labels(job.job_type).observe(took)
         self._pace.note(took)
@@ -123,12 +130,14 @@ class Workers:
         if not held.settle():
             return
         self.abandon(held)
+        now = self._clock()
         seconds = held.job.timeout_seconds
         finish = attempts.failed(
             held.job,
             error=f"the handler ran longer than timeoutSeconds, {seconds:g}",
             outcome=Outcome.TIMED_OUT,
-            finished_at=self._clock(),
+            started_at=held.started_at or now,
+            finished_at=now,
             random=random.random(),  # noqa: S311
         )
         self._writer.put(held, finish)

@@ -12,15 +12,18 @@ from jobs.retry import RetryPolicy
 logger = logging.getLogger(__name__)
 
 
-def completed(job: Job, *, finished_at: datetime, result: str | None = None) -> Finish:
+def completed(
+    job: Job, *, started_at: datetime, finished_at: datetime, result: str | None = None
+) -> Finish:
     """The handler returned.
 
     Args:
-        job: as it was started.
+        job: as it was claimed.
+        started_at: aware UTC; the same in the other functions.
         finished_at: aware UTC.
         result: JSON text of what it returned; None for nothing.
     """
-    attempt = _attempt(job, finished_at, Outcome.COMPLETED)
+    attempt = _attempt(job, started_at, finished_at, Outcome.COMPLETED)
     return Finish(job.id, _claim(job), Status.COMPLETED, job.attempts, attempt, result=result)
 
 
@@ -28,6 +31,7 @@ def failed(
     job: Job,
     *,
     error: str,
+    started_at: datetime,
     finished_at: datetime,
     random: float,
     outcome: Outcome = Outcome.FAILED,
@@ -38,8 +42,9 @@ def failed(
     """The attempt did not succeed: pending again after the policy's delay, or dead letter.
 
     Args:
-        job: as it was started.
+        job: as it was claimed.
         error: what an operator reads.
+        started_at: aware UTC.
         finished_at: aware UTC.
         random: in [0, 1), for the policy's jitter.
         outcome: failed, timed out or lost.
@@ -50,7 +55,7 @@ def failed(
     attempts = job.attempts + 1
     # A lone surrogate in an exception's text must not break the write of the whole batch.
     error = error[:ERROR_LENGTH].encode("utf-8", "replace").decode()
-    attempt = _attempt(job, finished_at, outcome, error)
+    attempt = _attempt(job, started_at, finished_at, outcome, error)
     if is_final or attempts >= job.max_attempts:
         return Finish(job.id, _claim(job), Status.DLQ, attempts, attempt, last_error=error)
     delay = _policy(job).delay(attempts, random) if after is None else after
@@ -65,19 +70,23 @@ def failed(
     )
 
 
-def snoozed(job: Job, *, until: datetime, finished_at: datetime) -> Finish:
+def snoozed(job: Job, *, until: datetime, started_at: datetime, finished_at: datetime) -> Finish:
     """The handler asked to be called later; no attempt is used up."""
-    attempt = _attempt(job, finished_at, Outcome.SNOOZED)
+    attempt = _attempt(job, started_at, finished_at, Outcome.SNOOZED)
     return Finish(job.id, _claim(job), Status.PENDING, job.attempts, attempt, scheduled_at=until)
 
 
 def _attempt(
-    job: Job, finished_at: datetime, outcome: Outcome, error: str | None = None
+    job: Job,
+    started_at: datetime,
+    finished_at: datetime,
+    outcome: Outcome,
+    error: str | None = None,
 ) -> Attempt:
     return Attempt(
         number=job.attempts + 1,
         executor=job.claimed_by or "",
-        started_at=job.started_at or finished_at,
+        started_at=started_at,
         finished_at=finished_at,
         outcome=outcome,
         error=error,

@@ -94,6 +94,7 @@ def _lost(job: Job, now: datetime) -> Finish:
         job,
         error=f"executor {job.claimed_by} gave no sign of life; the job was taken back",
         outcome=Outcome.LOST,
+        started_at=job.started_at or now,
         finished_at=now,
         random=0.0,
         spread=spread,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection as AnyCollection
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,6 +22,10 @@ from jobs.repository.outages import outages_named
 logger = logging.getLogger(__name__)
 
 _LEASED = {"$in": [str(status) for status in LEASED]}
+
+
+Claim = tuple[ObjectId, str]
+"""A job's id and the id of the claim on it."""
 
 
 class ClaimStore:
@@ -97,34 +100,28 @@ class ClaimStore:
         self._jobs.update_one({"_id": job_id, "claimId": claim_id}, dead_letter_change(reason, now))
 
     @outages_named()
-    def start(self, jobs: Sequence[Job], *, now: datetime) -> list[Job]:
+    def start(self, held: Sequence[Claim], *, now: datetime) -> set[ObjectId]:
         """claimed → running, durable before a handler starts.
 
         Without it a job that kills its executor could not be told from its neighbours that were
         only waiting, and either all or none of them would lose an attempt.
 
         Returns:
-            The jobs that may run, as they are now. A missing one is no longer ours.
+            The jobs that may run. A missing one is no longer ours.
         """
-        ids = [job.id for job in jobs]
-        claims = {"$in": list({job.claim_id for job in jobs})}
+        ids, claims = _ids(held), _claims(held)
         moved = self._jobs.update_many(
             {"_id": {"$in": ids}, "claimId": claims, "status": str(Status.CLAIMED)},
             {"$set": {"status": str(Status.RUNNING), "startedAt": now, "updatedAt": now}},
         ).modified_count
-        ours: AnyCollection[ObjectId] = ids
-        if moved != len(ids):
-            ours = self._held(ids, claims, str(Status.RUNNING))
-        return [
-            replace(job, status=Status.RUNNING, started_at=now) for job in jobs if job.id in ours
-        ]
+        return set(ids) if moved == len(ids) else self._held(ids, claims, str(Status.RUNNING))
 
     def _held(self, ids: Sequence[ObjectId], claims: Any, status: Any) -> set[ObjectId]:
         query = {"_id": {"$in": list(ids)}, "claimId": claims, "status": status}
         return {document["_id"] for document in self._jobs.find(query, {"_id": 1})}
 
     @outages_named()
-    def extend(self, held: Sequence[tuple[ObjectId, str]], *, until: datetime) -> set[ObjectId]:
+    def extend(self, held: Sequence[Claim], *, until: datetime) -> set[ObjectId]:
         """Hold claims for longer.
 
         Args:
@@ -134,8 +131,7 @@ class ClaimStore:
         Returns:
             The jobs that are no longer held: reaped, cancelled, or finished meanwhile.
         """
-        ids = [job_id for job_id, _ in held]
-        claims = {"$in": list({claim_id for _, claim_id in held})}
+        ids, claims = _ids(held), _claims(held)
         matched = self._jobs.update_many(
             {"_id": {"$in": ids}, "claimId": claims, "status": _LEASED},
             {"$set": {"leaseUntil": until}},
@@ -143,10 +139,9 @@ class ClaimStore:
         return set() if matched == len(ids) else set(ids) - self._held(ids, claims, _LEASED)
 
     @outages_named()
-    def lost(self, held: Sequence[tuple[ObjectId, str]]) -> set[ObjectId]:
+    def lost(self, held: Sequence[Claim]) -> set[ObjectId]:
         """Which of these claims no longer hold, without extending them."""
-        ids = [job_id for job_id, _ in held]
-        claims = {"$in": list({claim_id for _, claim_id in held})}
+        ids, claims = _ids(held), _claims(held)
         return set(ids) - self._held(ids, claims, _LEASED)
 
     @outages_named()
@@ -181,7 +176,7 @@ class ClaimStore:
         return self._jobs.bulk_write(statements, ordered=False).matched_count
 
     @outages_named()
-    def hand_back(self, held: Sequence[tuple[ObjectId, str]], *, now: datetime) -> int:
+    def hand_back(self, held: Sequence[Claim], *, now: datetime) -> int:
         """claimed or running → pending at an orderly shutdown; costs no attempt.
 
         Returns:
@@ -189,8 +184,8 @@ class ClaimStore:
         """
         return self._jobs.update_many(
             {
-                "_id": {"$in": [job_id for job_id, _ in held]},
-                "claimId": {"$in": list({claim_id for _, claim_id in held})},
+                "_id": {"$in": _ids(held)},
+                "claimId": _claims(held),
                 "status": _LEASED,
             },
             {
@@ -198,3 +193,11 @@ class ClaimStore:
                 "$unset": dict.fromkeys(("claimId", "leaseUntil", "queuedAt", "startedAt"), ""),
             },
         ).modified_count
+
+
+def _ids(held: Sequence[Claim]) -> list[ObjectId]:
+    return [job_id for job_id, _ in held]
+
+
+def _claims(held: Sequence[Claim]) -> dict[str, list[str]]:
+    return {"$in": list({claim_id for _, claim_id in held})}
