@@ -128,20 +128,6 @@ def test_a_port_in_use_ends_it_with_one_sentence(start_devstack: StartDevstack) 
     assert "starts on" not in stack.output
 
 
-def test_ctrl_c_stops_the_roles_and_then_the_servers(
-    start_devstack: StartDevstack, directory: Path
-) -> None:
-    stack = start_devstack()
-    stack.wait_for_line("Ctrl-C", PATIENCE)
-
-    stack.interrupt()
-
-    assert stack.wait() == 0
-    assert stack.output.endswith("stopped")
-    assert "ended with exit code" not in stack.output
-    assert_nothing_is_left(directory)
-
-
 def test_ctrl_c_while_servers_start_leaves_nothing(
     start_devstack: StartDevstack, directory: Path
 ) -> None:
@@ -164,7 +150,7 @@ def test_kill_9_of_the_stack_leaves_nothing(start_devstack: StartDevstack, direc
     assert_nothing_is_left(directory)
 
 
-def test_crashes_are_told_and_roles_start_again(
+def test_crashes_are_told_roles_start_again_and_ctrl_c_still_stops_everything(
     start_devstack: StartDevstack, directory: Path
 ) -> None:
     stack = start_devstack()
@@ -177,6 +163,7 @@ def test_crashes_are_told_and_roles_start_again(
 
     stack.interrupt()
     assert stack.wait(PATIENCE) == 0
+    assert stack.output.endswith("| stopped")
     assert_nothing_is_left(directory)
 
 
