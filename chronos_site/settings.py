@@ -38,6 +38,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "jobs.api.middleware.measure_requests",
+    "jobs.api.middleware.drop_body_of_head",
     "jobs.api.middleware.require_known_host",
     "django.middleware.security.SecurityMiddleware",
 ]
@@ -100,4 +101,9 @@ LOGGING = {
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": ENV["LOG_FORMAT"]}},
     "root": {"handlers": ["stderr"], "level": ENV["LOG_LEVEL"]},
+    "loggers": {
+        # Refused requests are counted and told why; clients must not fill the log with them.
+        "django.request": {"level": "ERROR"},
+        "django.security": {"level": "CRITICAL"},
+    },
 }

@@ -15,7 +15,8 @@ from bson import ObjectId
 from django.conf import settings
 
 from jobs import cron, registry
-from jobs.errors import DuplicateKey, InvalidCron, InvalidJob, WrongState
+from jobs.errors import DuplicateKey, InvalidCron, InvalidJob, KeyCollision, WrongState
+from jobs.intake import Intake, Outcome
 from jobs.lifecycle import Job, Status
 from jobs.repository import Repository
 from jobs.spawn import spawn
@@ -23,6 +24,10 @@ from jobs.submission import job_from
 
 _RUNNABLE_TEMPLATE = (Status.PENDING, Status.PAUSED)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+Refusal = InvalidJob | DuplicateKey | KeyCollision
+"""Why a document did not become a job."""
 
 
 class Services:
@@ -36,6 +41,7 @@ class Services:
         """
         self.repository = repository
         self.job_types = job_types
+        self._intake = Intake(repository.jobs.insert_each)
 
     def submit(self, document: object) -> Job:
         """Store the job that a decoded JSON document asks for.
@@ -43,33 +49,32 @@ class Services:
         Raises:
             InvalidJob: the document breaks a rule; nothing was stored.
             DuplicateKey: a job with this key exists.
+            KeyCollision: a job with another key has its id.
         """
         now = self.repository.clock.now()
         job = job_from(document, now=now, job_types=self.job_types)
-        (stored,) = self.repository.jobs.insert([job])
-        if not stored:
-            raise DuplicateKey(job.idempotency_key, str(job.id))
-        return job
+        result = _result(job, self._intake.insert(job))
+        if isinstance(result, Refusal):
+            raise result
+        return result
 
-    def submit_many(self, documents: Sequence[object]) -> list[Job | InvalidJob | DuplicateKey]:
+    def submit_many(self, documents: Sequence[object]) -> list[Job | Refusal]:
         """Store the good ones among many documents, in one bulk insert.
 
         Returns:
             For each document, in order: its job, or why there is none.
         """
         now = self.repository.clock.now()
-        results: list[Job | InvalidJob | DuplicateKey] = []
+        results: list[Job | Refusal] = []
         for document in documents:
             try:
                 results.append(job_from(document, now=now, job_types=self.job_types))
             except InvalidJob as exc:
                 results.append(exc)
         jobs = [result for result in results if isinstance(result, Job)]
-        stored = iter(self.repository.jobs.insert(jobs))
+        outcomes = iter(self.repository.jobs.insert_each(jobs))
         return [
-            DuplicateKey(result.idempotency_key, str(result.id))
-            if isinstance(result, Job) and not next(stored)
-            else result
+            _result(result, next(outcomes)) if isinstance(result, Job) else result
             for result in results
         ]
 
@@ -155,6 +160,12 @@ class Services:
         if only_templates and not job.is_template:
             raise WrongState(f"job {job_id} is no template and cannot be {verb}", job.status)
         raise WrongState(f"job {job_id} is {job.status} and cannot be {verb}", job.status)
+
+
+def _result(job: Job, outcome: Outcome) -> Job | Refusal:
+    if outcome is True:
+        return job
+    return outcome or DuplicateKey(job.idempotency_key, str(job.id))
 
 
 def _next_occurrence(template: Job, now: datetime) -> datetime:

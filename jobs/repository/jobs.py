@@ -39,7 +39,6 @@ class JobStore:
     def __init__(self, collection: Collection[dict[str, Any]]) -> None:
         self._jobs = collection
 
-    @outages_named()
     def insert(self, jobs: Sequence[Job]) -> list[bool]:
         """Store jobs in one round trip.
 
@@ -51,30 +50,38 @@ class JobStore:
             KeyCollision: another key has this id; that job is not stored.
             StoreUnavailable: some may have been stored; repeat the call.
         """
+        stored = []
+        for outcome in self.insert_each(jobs):
+            if isinstance(outcome, KeyCollision):
+                raise outcome
+            stored.append(outcome)
+        return stored
+
+    @outages_named()
+    def insert_each(self, jobs: Sequence[Job]) -> list[bool | KeyCollision]:
+        """Like `insert`, for jobs that have nothing to do with each other: a collision is the
+        outcome of its job alone.
+        """
+        outcomes: list[bool | KeyCollision] = [True] * len(jobs)
         if not jobs:
-            return []
-        stored = [True] * len(jobs)
+            return outcomes
         try:
             self._jobs.insert_many([to_document(job) for job in jobs], ordered=False)
         except BulkWriteError as exc:
             errors = exc.details["writeErrors"]
             if any(error["code"] != _DUPLICATE_KEY for error in errors):
                 raise
-            for error in errors:
-                stored[error["index"]] = False
-            self._compare_keys([jobs[error["index"]] for error in errors])
+            refused = [error["index"] for error in errors]
+            holders = self._keys([jobs[index].id for index in refused])
+            for index in refused:
+                outcomes[index] = _refusal(jobs[index], holders)
             if exc.details["writeConcernErrors"]:
                 raise
-        return stored
+        return outcomes
 
-    def _compare_keys(self, jobs: Sequence[Job]) -> None:
-        wanted = {job.id: job.idempotency_key for job in jobs}
-        for document in self._jobs.find({"_id": {"$in": list(wanted)}}, {"idempotencyKey": 1}):
-            if document.get("idempotencyKey") != wanted[document["_id"]]:
-                raise KeyCollision(
-                    f"idempotencyKey {wanted[document['_id']]!r} has the same id as another key,"
-                    f" {document['_id']}. Choose another key."
-                )
+    def _keys(self, job_ids: Sequence[ObjectId]) -> dict[ObjectId, str | None]:
+        found = self._jobs.find({"_id": {"$in": list(job_ids)}}, {"idempotencyKey": 1})
+        return {document["_id"]: document.get("idempotencyKey") for document in found}
 
     @outages_named()
     def find(self, job_id: ObjectId) -> Job | None:
@@ -155,3 +162,13 @@ class JobStore:
             [read_document(document) for document in shown],
             next=(shown[-1]["createdAt"], shown[-1]["_id"]) if more else None,
         )
+
+
+def _refusal(job: Job, holders: Mapping[ObjectId, str | None]) -> bool | KeyCollision:
+    """False where the job's own key holds its id, or held it until just now."""
+    if holders.get(job.id, job.idempotency_key) == job.idempotency_key:
+        return False
+    return KeyCollision(
+        f"idempotencyKey {job.idempotency_key!r} has the same id as another key,"
+        f" {job.id}. Choose another key."
+    )

@@ -1,0 +1,75 @@
+"""What happens to every request: it is counted, and its Host must be one of ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from prometheus_client import Histogram
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST"})
+_seconds: Final = Histogram(
+    "api_request_seconds",
+    "Time from a request's arrival in Django to its answer",
+    ("method", "route", "status"),
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
+)
+
+
+def measure_requests(get_response: GetResponse) -> GetResponse:
+    """Count requests and their time by method, route and status."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        started = time.perf_counter()
+        response = get_response(request)
+        # What a client makes up must not become new series.
+        method = request.method if request.method in _METHODS else "other"
+        match = request.resolver_match
+        route = _shown_route(match.route) if match else "none"
+        seconds = time.perf_counter() - started
+        _series(method or "other", route, response.status_code).observe(seconds)
+        return response
+
+    return middleware
+
+
+@cache
+def _shown_route(route: str) -> str:
+    return "/" + route.replace("<str:id>", "{id}")
+
+
+@cache
+def _series(method: str, route: str, status: int) -> Histogram:
+    return _seconds.labels(method, route, str(status))
+
+
+def drop_body_of_head(get_response: GetResponse) -> GetResponse:
+    """Answer HEAD as GET, without the body."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        if request.method == "HEAD" and isinstance(response, HttpResponse):
+            response.content = b""
+        return response
+
+    return middleware
+
+
+def require_known_host(get_response: GetResponse) -> GetResponse:
+    """Refuse a Host that is not in ALLOWED_HOSTS, as a page that rebinds its name would send.
+
+    `/healthz` answers to any name: load balancers ask by address.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        if request.path_info != "/healthz":
+            request.get_host()
+        return get_response(request)
+
+    return middleware

@@ -1,0 +1,348 @@
+"""The OpenAPI document: what each operation takes and answers, with an example of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+
+from jobs import registry
+from jobs.api.query import PARAMETERS
+from jobs.api.schemas import COMPONENTS, reference
+
+JOB_ID: Final = "f17fbc2c04bfa0d8b8c9a3b1"
+ONE_OFF: Final[dict[str, Any]] = {
+    "idempotencyKey": "test-job-1",
+    "tenantId": "tenant-a",
+    "jobType": "log-message",
+    "payload": {"message": "hello from the scheduler"},
+    "priority": 5,
+    "scheduledAt": "2026-09-29T18:00:00Z",
+    "maxAttempts": 3,
+}
+RECURRING: Final[dict[str, Any]] = {
+    "idempotencyKey": "nightly-report",
+    "tenantId": "tenant-a",
+    "jobType": "log-message",
+    "payload": {"message": "nightly report run"},
+    "cron": "0 2 * * *",
+    "timezone": "Europe/Berlin",
+    "maxAttempts": 3,
+}
+_PENDING: Final = {
+    "id": JOB_ID,
+    "idempotencyKey": "test-job-1",
+    "tenantId": "tenant-a",
+    "jobType": "log-message",
+    "payload": {"message": "hello from the scheduler"},
+    "priority": 5,
+    "status": "pending",
+    "scheduledAt": "2026-09-29T18:00:00Z",
+    "attempts": 0,
+    "maxAttempts": 3,
+    "createdAt": "2026-09-29T17:59:00.123Z",
+    "updatedAt": "2026-09-29T17:59:00.123Z",
+}
+_TEMPLATE: Final = {
+    "id": "03f54cc4a8b9c1b8e3a8d7f2",
+    "idempotencyKey": "nightly-report",
+    "tenantId": "tenant-a",
+    "jobType": "log-message",
+    "payload": {"message": "nightly report run"},
+    "priority": 0,
+    "status": "pending",
+    "scheduledAt": "2026-09-30T00:00:00Z",
+    "cron": "0 2 * * *",
+    "timezone": "Europe/Berlin",
+    "catchUp": "one",
+    "overlap": "allow",
+    "missed": 0,
+    "skipped": 0,
+    "attempts": 0,
+    "maxAttempts": 3,
+    "createdAt": "2026-09-29T18:00:00Z",
+    "updatedAt": "2026-09-29T18:00:00Z",
+}
+_COMPLETED: Final = {
+    **_PENDING,
+    "status": "completed",
+    "queuedAt": "2026-09-29T18:00:00.004Z",
+    "claimedBy": "executor-3k9x",
+    "claimedAt": "2026-09-29T18:00:00.007Z",
+    "startedAt": "2026-09-29T18:00:00.007Z",
+    "finishedAt": "2026-09-29T18:00:00.009Z",
+    "result": {"sent": True},
+    "history": [
+        {
+            "number": 1,
+            "executor": "executor-3k9x",
+            "startedAt": "2026-09-29T18:00:00.007Z",
+            "finishedAt": "2026-09-29T18:00:00.009Z",
+            "outcome": "completed",
+        }
+    ],
+    "updatedAt": "2026-09-29T18:00:00.009Z",
+}
+_RUN: Final = {
+    **_PENDING,
+    "id": "9d1be2ff0c6a4f0fa2b7c3d4",
+    "idempotencyKey": "nightly-report-run-1790704800123001000",
+    "payload": {"message": "nightly report run"},
+    "priority": 0,
+    "templateId": _TEMPLATE["id"],
+}
+
+_ERRORS: Final[Mapping[int, tuple[str, dict[str, Any]]]] = {
+    400: (
+        "Something cannot be used. The sentence names it, and nothing was changed.",
+        {"error": 'priority must be an integer of 32 bits, not "high"'},
+    ),
+    404: ("No job has this id.", {"error": f"no job has the id {JOB_ID}"}),
+    409: (
+        "The job's status does not allow this, or it is no template. `status` is the current one.",
+        {"error": f"job {JOB_ID} is completed and cannot be cancelled", "status": "completed"},
+    ),
+    413: ("The body is over its limit.", {"error": "the body must not be larger than 1 MiB"}),
+    415: (
+        "The body does not say that it is JSON.",
+        {"error": "Content-Type must be application/json, in UTF-8"},
+    ),
+    500: ("A bug.", {"error": "internal error; the server's log has the details"}),
+    503: (
+        "MongoDB does not answer. Repeat the request after `Retry-After` seconds.",
+        {
+            "error": "the job store does not answer; whether anything was stored is unknown. Repeat"
+            " the request: an idempotencyKey is never stored twice."
+        },
+    ),
+}
+_USED_KEY: Final = (
+    "The idempotencyKey is used already. `id` is the job that holds it.",
+    {
+        "error": f"idempotencyKey 'test-job-1' is already used by job {JOB_ID}",
+        "id": JOB_ID,
+    },
+)
+
+Operation = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _json(
+    description: str, schema: Mapping[str, Any], *examples: tuple[str, Any]
+) -> OpenApiResponse:
+    return OpenApiResponse(
+        response=schema,
+        description=description,
+        examples=[OpenApiExample(name, value=value) for name, value in examples],
+    )
+
+
+def _operation(
+    operation_id: str,
+    summary: str,
+    description: str,
+    answers: Mapping[Any, OpenApiResponse],
+    errors: Sequence[int],
+    *,
+    body: Mapping[str, Any] | None = None,
+    examples: Sequence[tuple[str, Any]] = (),
+    parameters: Sequence[OpenApiParameter] = (),
+) -> Operation:
+    responses = dict(answers)
+    for code in errors:
+        meaning, example = _ERRORS[code]
+        responses.setdefault(code, _json(meaning, reference("Error"), ("error", example)))
+    decorator: Operation = extend_schema(
+        operation_id=operation_id,
+        summary=summary,
+        description=description,
+        tags=["jobs" if 503 in errors else "about"],
+        parameters=list(parameters),
+        request={"application/json": body} if body else None,
+        responses=responses,
+        examples=[OpenApiExample(name, value=value, request_only=True) for name, value in examples],
+    )
+    return decorator
+
+
+_ID_PARAMETER: Final = OpenApiParameter(
+    "id",
+    type={"type": "string", "pattern": "^[0-9a-fA-F]{24}$"},
+    location=OpenApiParameter.PATH,
+    description="Job id: 24 hexadecimal digits.",
+    examples=[OpenApiExample("id", value=JOB_ID)],
+)
+
+
+def _action(verb: str, summary: str, description: str, example: dict[str, Any]) -> Operation:
+    return _operation(
+        f"{verb}Job",
+        summary,
+        f"{description} Takes no body.",
+        {200: _json("The job as it is now.", reference("Job"), ("job", example))},
+        (400, 404, 409, 500, 503),
+        parameters=[_ID_PARAMETER],
+    )
+
+
+SUBMIT: Final = _operation(
+    "submitJob",
+    "Submit a job or template",
+    "Stores a one-off job (`scheduledAt`) or a recurring template (`cron`). 201 means that it is"
+    " stored, not that it has run.",
+    {
+        201: _json(
+            "The stored job. `Location` is its address.",
+            reference("Job"),
+            ("one-off", _PENDING),
+            ("recurring", _TEMPLATE),
+        ),
+        409: _json(_USED_KEY[0], reference("Error"), ("used key", _USED_KEY[1])),
+    },
+    (400, 413, 415, 500, 503),
+    body=reference("Submission"),
+    examples=[("one-off", ONE_OFF), ("recurring", RECURRING)],
+)
+SUBMIT_MANY: Final = _operation(
+    "submitJobs",
+    "Submit many jobs at once",
+    "Up to 1,000 jobs in one body of up to 16 MiB, stored by one insert. Each item is judged alone:"
+    " a bad one does not keep the others from being stored.",
+    {
+        200: _json(
+            "One result for each item, in order.",
+            {"type": "array", "items": reference("BulkResult")},
+            (
+                "results",
+                [
+                    {"status": 201, "id": JOB_ID},
+                    {"status": 400, "error": "tenantId is required"},
+                    {"status": 409, **_USED_KEY[1]},
+                ],
+            ),
+        )
+    },
+    (400, 413, 415, 500, 503),
+    body={"type": "array", "maxItems": 1000, "items": reference("Submission")},
+    examples=[("two jobs", [ONE_OFF, RECURRING])],
+)
+LIST: Final = _operation(
+    "listJobs",
+    "List a tenant's jobs",
+    "Jobs, templates and runs, newest first, as a bare array. Unknown parameters are refused; an"
+    " empty value counts as absent.",
+    {
+        200: OpenApiResponse(
+            response={"type": "array", "items": reference("Job")},
+            description='`Link: <…>; rel="next"` leads to the next page; the last page has none.',
+            examples=[OpenApiExample("jobs", value=[_COMPLETED])],
+        )
+    },
+    (400, 500, 503),
+    parameters=[
+        OpenApiParameter(
+            name,
+            type=dict(parameter.schema),
+            required=parameter.required,
+            description=parameter.description,
+        )
+        for name, parameter in PARAMETERS.items()
+    ],
+)
+GET: Final = _operation(
+    "getJob",
+    "Get a job",
+    "The job's current state.",
+    {200: _json("The job.", reference("Job"), ("job", _COMPLETED))},
+    (400, 404, 500, 503),
+    parameters=[_ID_PARAMETER],
+)
+CANCEL: Final = _action(
+    "cancel",
+    "Cancel a job or template",
+    "Stops it for good, unless it is over already. A running handler is told by its lease; what it"
+    " returns is not kept. Runs that a template has spawned go on.",
+    {**_PENDING, "status": "cancelled", "finishedAt": "2026-09-29T17:59:30Z"},
+)
+REDRIVE: Final = _action(
+    "redrive",
+    "Redrive a dead letter or a cancelled job",
+    "dlq or cancelled → pending with all attempts again: a job is due at once, a template at its"
+    " next occurrence.",
+    _PENDING,
+)
+PAUSE: Final = _action(
+    "pause",
+    "Pause a template",
+    "No occurrence is run until it is resumed. 409 for a job that is no template.",
+    {**_TEMPLATE, "status": "paused"},
+)
+RESUME: Final = _action(
+    "resume",
+    "Resume a template",
+    "Goes on with the next occurrence; those that passed meanwhile are not run. 409 for a job that"
+    " is no template.",
+    _TEMPLATE,
+)
+RUN: Final = _operation(
+    "runJob",
+    "Run a template now",
+    "Spawns one run beside the template's occurrences, also while it is paused. Takes no body."
+    " Repeating the request spawns another run. 409 for a job that is no template.",
+    {201: _json("The run. `Location` is its address.", reference("Job"), ("run", _RUN))},
+    (400, 404, 409, 500, 503),
+    parameters=[_ID_PARAMETER],
+)
+HEALTH: Final = _operation(
+    "health",
+    "Liveness",
+    "Says that the process answers. Does not ask MongoDB.",
+    {
+        (200, "text/plain"): OpenApiResponse(
+            {"type": "string", "const": "ok"}, "Alive.", [OpenApiExample("ok", value="ok")]
+        )
+    },
+    (500,),
+)
+OPENAPI: Final = _operation(
+    "openapi",
+    "This document",
+    "The API in OpenAPI 3.1.",
+    {
+        200: _json(
+            "The document.", {"type": "object"}, ("document", {"openapi": "3.1.0", "paths": {}})
+        )
+    },
+    (400, 500),
+)
+DOCS: Final = _operation(
+    "docs",
+    "This document, for people",
+    "The same as a page without scripts.",
+    {
+        (200, "text/html"): OpenApiResponse(
+            {"type": "string"}, "The page.", [OpenApiExample("page", value="<!doctype html>…")]
+        )
+    },
+    (400, 500),
+)
+
+
+def add_components(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add the shapes of the JSON to the generated document (POSTPROCESSING_HOOKS)."""
+    schemas = {name: dict(schema) for name, schema in COMPONENTS.items()}
+    properties = dict(schemas["Submission"]["properties"])
+    properties["jobType"] = properties["jobType"] | {"enum": sorted(registry.known_types())}
+    schemas["Submission"]["properties"] = properties
+    result.setdefault("components", {})["schemas"] = schemas
+    return result
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI document of this process's routes and handlers."""
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+    return generator.get_schema(request=None, public=True)  # type: ignore[no-any-return, no-untyped-call]

@@ -1,0 +1,117 @@
+"""How a job looks to clients: camelCase, absent where it does not apply, times in UTC."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from bson import ObjectId
+
+from jobs.instants import format_instant
+from jobs.json_text import NotJson, loads
+from jobs.lifecycle import Attempt, Job
+from jobs.repository.documents import BrokenJob
+
+
+def job_body(job: Job | BrokenJob) -> dict[str, Any]:
+    """A job as it is shown."""
+    if isinstance(job, BrokenJob):
+        return _broken_body(job)
+    body: dict[str, Any] = {
+        "id": str(job.id),
+        "idempotencyKey": job.idempotency_key,
+        "tenantId": job.tenant_id,
+        "jobType": job.job_type,
+    }
+    if job.payload is not None:
+        body["payload"] = _decoded(job.payload)
+    body["priority"] = job.priority
+    body["status"] = job.status
+    body["scheduledAt"] = format_instant(job.scheduled_at)
+    for name, attribute, shown in _OPTIONAL:
+        value = getattr(job, attribute)
+        if value is not None:
+            body[name] = shown(value) if shown else value
+    if job.tags:
+        body["tags"] = job.tags
+    if job.history:
+        body["history"] = [_attempt_body(attempt) for attempt in job.history]
+    body["attempts"] = job.attempts
+    body["maxAttempts"] = job.max_attempts
+    body["createdAt"] = format_instant(job.created_at)
+    body["updatedAt"] = format_instant(job.updated_at)
+    return body
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return loads(text)
+    except NotJson:
+        # Somebody edited it by hand: better its text than no answer.
+        return text
+
+
+_OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
+    ("cron", "cron", None),
+    ("timezone", "timezone", None),
+    ("catchUp", "catch_up", None),
+    ("overlap", "overlap", None),
+    ("missed", "missed", None),
+    ("skipped", "skipped", None),
+    ("templateId", "template_id", str),
+    ("occurrenceAt", "occurrence_at", format_instant),
+    ("retry", "retry", None),
+    ("timeoutSeconds", "timeout_seconds", None),
+    ("queuedAt", "queued_at", format_instant),
+    ("claimedBy", "claimed_by", None),
+    ("claimedAt", "claimed_at", format_instant),
+    ("leaseUntil", "lease_until", format_instant),
+    ("startedAt", "started_at", format_instant),
+    ("finishedAt", "finished_at", format_instant),
+    ("expiresAt", "expires_at", format_instant),
+    ("lastError", "last_error", None),
+    ("result", "result", _decoded),
+)
+SHOWN: Final = (
+    *("id", "idempotencyKey", "tenantId", "jobType", "payload", "priority", "status"),
+    *("scheduledAt", *(name for name, _, _ in _OPTIONAL), "tags", "history"),
+    *("attempts", "maxAttempts", "createdAt", "updatedAt"),
+)
+"""Every field that a job may show, in order."""
+
+
+def _attempt_body(attempt: Attempt) -> dict[str, Any]:
+    body = {
+        "number": attempt.number,
+        "executor": attempt.executor,
+        "startedAt": format_instant(attempt.started_at),
+        "finishedAt": format_instant(attempt.finished_at),
+        "outcome": attempt.outcome,
+    }
+    if attempt.error is not None:
+        body["error"] = attempt.error
+    return body
+
+
+def _broken_body(job: BrokenJob) -> dict[str, Any]:
+    document = job.document
+    shown = {name: _as_it_is(document[name]) for name in SHOWN if name in document}
+    return {"id": str(job.id), **shown, "unreadable": job.problem}
+
+
+def _as_it_is(value: Any) -> Any:
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, datetime):
+        return format_instant(value)
+    if isinstance(value, ObjectId):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _as_it_is(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_as_it_is(item) for item in value]
+    return repr(value)

@@ -1,0 +1,138 @@
+"""The shapes of the API's JSON, for the OpenAPI document. Submitted fields come from `FIELDS`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jobs.fields import FIELDS
+from jobs.lifecycle import Outcome, Status
+
+_ID: Final[dict[str, Any]] = {
+    "type": "string",
+    "pattern": "^[0-9a-f]{24}$",
+    "examples": ["f17fbc2c04bfa0d8b8c9a3b1"],
+}
+_STATUS: Final[dict[str, Any]] = {"type": "string", "enum": [str(status) for status in Status]}
+
+
+def reference(component: str) -> dict[str, str]:
+    """A reference to one of the components."""
+    return {"$ref": f"#/components/schemas/{component}"}
+
+
+def _instant(description: str) -> dict[str, Any]:
+    return {"type": "string", "format": "date-time", "description": description}
+
+
+def _count(description: str) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 0, "description": description}
+
+
+SUBMISSION: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "A job to be stored: one-off with `scheduledAt`, a template with `cron`.",
+    "required": [name for name, field in FIELDS.items() if field.required],
+    "oneOf": [{"required": ["scheduledAt"]}, {"required": ["cron"]}],
+    "properties": {name: dict(field.schema) for name, field in FIELDS.items()},
+    "additionalProperties": False,
+}
+
+ATTEMPT: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["number", "executor", "startedAt", "finishedAt", "outcome"],
+    "properties": {
+        "number": {"type": "integer", "minimum": 1, "description": "1 for the first."},
+        "executor": {"type": "string", "description": "The process that ran it."},
+        "startedAt": _instant("When the handler started."),
+        "finishedAt": _instant("When it ended."),
+        "outcome": {
+            "type": "string",
+            "enum": [str(outcome) for outcome in Outcome],
+            "description": "`lost`: its executor disappeared. `snoozed` and `handed_back` cost no"
+            " attempt.",
+        },
+        "error": {"type": "string", "description": "Why it did not succeed."},
+    },
+}
+
+JOB: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "A job or template. Fields that do not apply are absent; times are UTC.",
+    "required": [
+        *("id", "idempotencyKey", "tenantId", "jobType", "priority", "status", "scheduledAt"),
+        *("attempts", "maxAttempts", "createdAt", "updatedAt"),
+    ],
+    "properties": {
+        "id": {**_ID, "description": "Made from the idempotencyKey, so known before the answer."},
+        **{name: dict(field.schema) for name, field in FIELDS.items()},
+        "status": {
+            **_STATUS,
+            "description": "pending → queued → claimed → running → completed; back to pending for"
+            " another attempt; dlq when there is none left; cancelled; paused (templates).",
+        },
+        "attempts": _count("Tries that were used up."),
+        "createdAt": _instant("When it was submitted."),
+        "updatedAt": _instant("When it last moved."),
+        "missed": _count("Template: occurrences that passed without a run."),
+        "skipped": _count("Template: occurrences not run because an earlier run was not over."),
+        "templateId": {**_ID, "description": "Run: the template that spawned it."},
+        "occurrenceAt": _instant(
+            "Run: the occurrence it stands for; absent when asked for by /run."
+        ),
+        "queuedAt": _instant("When it was handed to Kafka."),
+        "claimedBy": {"type": "string", "description": "The executor that has, or had, it."},
+        "claimedAt": _instant("When that executor took it."),
+        "leaseUntil": _instant("Until when its executor holds it without a sign of life."),
+        "startedAt": _instant("When the last attempt started."),
+        "finishedAt": _instant("When it ended for good."),
+        "expiresAt": _instant("When it is deleted, where a retention is set."),
+        "lastError": {"type": "string", "description": "Why the last failed attempt failed."},
+        "result": {"description": "What the handler returned: any JSON."},
+        "history": {
+            "type": "array",
+            "items": reference("Attempt"),
+            "description": "The newest 20 attempts, oldest first.",
+        },
+        "unreadable": {
+            "type": "string",
+            "description": "Only where somebody edited the stored document so that it breaks the"
+            " rules above: what is wrong. Other fields are then shown as they are stored, and any"
+            " may be missing.",
+        },
+    },
+}
+
+ERROR: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {"type": "string", "description": "A sentence; of bad input it names the field."},
+        "id": {**_ID, "description": "409 for a used key: the job that holds it."},
+        "status": {**_STATUS, "description": "409 for a wrong state: the job's current status."},
+    },
+    "additionalProperties": False,
+}
+
+BULK_RESULT: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "What became of one item.",
+    "required": ["status"],
+    "properties": {
+        "status": {
+            "type": "integer",
+            "enum": [201, 400, 409],
+            "description": "The status that POST /jobs would have answered.",
+        },
+        "id": {**_ID, "description": "201: the new job. 409: the job that holds the key."},
+        "error": {"type": "string", "description": "400 and 409: why it was not stored."},
+    },
+    "additionalProperties": False,
+}
+
+COMPONENTS: Final[dict[str, dict[str, Any]]] = {
+    "Submission": SUBMISSION,
+    "Job": JOB,
+    "Attempt": ATTEMPT,
+    "BulkResult": BULK_RESULT,
+    "Error": ERROR,
+}

@@ -1,0 +1,21 @@
+"""The API's routes."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from jobs.api import views
+
+urlpatterns = [
+    path("jobs", views.JobsView.as_view()),
+    path("jobs/bulk", views.BulkView.as_view()),
+    path("jobs/<str:id>", views.JobView.as_view()),
+    path("jobs/<str:id>/cancel", views.CancelView.as_view()),
+    path("jobs/<str:id>/redrive", views.RedriveView.as_view()),
+    path("jobs/<str:id>/pause", views.PauseView.as_view()),
+    path("jobs/<str:id>/resume", views.ResumeView.as_view()),
+    path("jobs/<str:id>/run", views.RunView.as_view()),
+    path("healthz", views.HealthView.as_view()),
+    path("openapi.json", views.OpenApiView.as_view()),
+    path("docs", views.DocsView.as_view()),
+]
