@@ -25,7 +25,12 @@ from jobs.errors import ElectionUnavailable
 from scheduler.leadership import Term, elector_for
 from scheduler.leadership.elector import uptime
 from scheduler.leadership.gateway import Gateway, Unanswered
-from tests.roles.candidate import CandidateProcess, assert_one_leader_at_a_time
+from tests.roles.candidates import (
+    CandidateProcess,
+    Campaigns,
+    assert_one_leader_at_a_time,
+    term_of,
+)
 
 TTL = timedelta(seconds=2)
 FAILOVER = TTL + timedelta(seconds=2)
@@ -165,19 +170,32 @@ def test_a_term_ends_when_a_person_deletes_its_key(private_etcd: Callable[[], Et
 
 def test_no_lease_stays_behind(private_etcd: Callable[[], Etcd]) -> None:
     etcd = private_etcd()
-    term = lead(config_for(etcd))
-    stop, standby = threading.Event(), elector_for(config_for(etcd), "two")
-    waiting = threading.Thread(target=standby.campaign, args=(stop,))
-    waiting.start()
-    wait_until_standing(etcd, 2)
+    with Campaigns(config_for(etcd)) as campaigns:
+        term = term_of(campaigns.stand("one"))
+        standby = campaigns.stand("two")
+        wait_until_standing(etcd, 2)
 
-    stop.set()
-    waiting.join()
-    leases_with_a_leader = leases(etcd)
-    term.resign()
+        campaigns.stop.set()
+        standby.result()
+        leases_with_a_leader = leases(etcd)
+        term.resign()
 
     assert len(leases_with_a_leader) == 1
     assert not leases(etcd)
+
+
+def test_a_waiting_candidate_keeps_its_place(private_etcd: Callable[[], Etcd]) -> None:
+    etcd = private_etcd()
+    ttl = timedelta(seconds=1)
+    with Campaigns(ElectionConfig("etcd", (etcd.address,), ttl)) as campaigns:
+        term = term_of(campaigns.stand("one"))
+        campaigns.stand("two")
+        wait_until_standing(etcd, 2)
+        before = keys(etcd)
+
+        assert not term.lost.wait(ttl.total_seconds() * 2)
+
+        assert keys(etcd) == before
 
 
 def test_a_lease_that_could_not_be_revoked_does_not_hold_up_the_next_campaign(
@@ -218,9 +236,7 @@ def test_a_member_that_is_down_or_hangs_is_left_for_another(
         term.resign()
 
 
-def test_a_leader_goes_on_when_its_member_hangs(
-    members: list[Member],
-) -> None:
+def test_a_leader_goes_on_when_its_member_hangs(members: list[Member]) -> None:
     term = lead(config_for(*members[1:]))
 
     os.kill(members[1].pid, signal.SIGSTOP)
@@ -287,8 +303,12 @@ def leases(etcd: Etcd) -> list[str]:
     return [lease["ID"] for lease in ask(etcd, "/v3/lease/leases", {}).get("leases", ())]
 
 
+def keys(etcd: Etcd) -> list[str]:
+    return [pair["key"] for pair in ask(etcd, "/v3/kv/range", EVERY_KEY).get("kvs", ())]
+
+
 def wait_until_standing(etcd: Etcd, candidates: int) -> None:
     give_up_at = uptime() + SOON.total_seconds()
-    while int(ask(etcd, "/v3/kv/range", EVERY_KEY).get("count", 0)) < candidates:
+    while len(keys(etcd)) < candidates:
         assert uptime() < give_up_at
         time.sleep(0.02)

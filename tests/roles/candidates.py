@@ -1,6 +1,7 @@
-"""A candidate in a process of its own, which says on standard output what it does.
+"""Candidates of an election: in threads of the test, or in processes to stall and kill.
 
-`CandidateProcess` is the test's end of it, `main` the other.
+A process says on standard output what it does: `CandidateProcess` is the test's end of it, `main`
+the other.
 """
 
 from __future__ import annotations
@@ -10,18 +11,54 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from chronos_site import env
 from chronos_site.env import ElectionConfig
 from devstack import process
-from scheduler.leadership import elector_for
+from scheduler.leadership import Term, elector_for
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+class Campaigns:
+    """Candidates in threads. In the end all of them stop and resign."""
+
+    def __init__(self, config: ElectionConfig) -> None:
+        self.stop = threading.Event()
+        self._config = config
+        self._threads = ThreadPoolExecutor()
+        self._campaigns: list[Future[Term | None]] = []
+
+    def stand(
+        self, owner: str = "one", on_lost: Callable[[], None] | None = None
+    ) -> Future[Term | None]:
+        """Start a campaign. The future's result is what `Elector.campaign` returns."""
+        campaign = elector_for(self._config, owner).campaign
+        self._campaigns.append(self._threads.submit(campaign, self.stop, on_lost))
+        return self._campaigns[-1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        self._threads.shutdown()
+        for campaign in self._campaigns:
+            if not campaign.exception() and (term := campaign.result()):
+                term.resign()
+
+
+def term_of(campaign: Future[Term | None]) -> Term:
+    """The term, once it is won."""
+    term = campaign.result(timeout=10)
+    assert term is not None
+    return term
 
 
 class Step(NamedTuple):
