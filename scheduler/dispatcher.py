@@ -30,11 +30,13 @@ _LONGEST_PAUSE = 5.0
 class Dispatched:
     """What one step did.
 
+    `fill`: what was dispatched, as a share of what executors hold when full.
     `is_full`: due jobs are left because executors are full; look again soon.
     `has_more`: due jobs are left that could be dispatched at once.
     """
 
     count: int = 0
+    fill: float = 0.0
     is_full: bool = False
     has_more: bool = False
 
@@ -106,7 +108,13 @@ class Dispatcher:
         if not chosen:
             return Dispatched(is_full=is_full)
         count = self._send(chosen, now)
-        return Dispatched(count, is_full=is_full, has_more=left and not self.is_paused)
+        capacity = sum(node.capacity for node in self._executors)
+        return Dispatched(
+            count,
+            fill=count / max(capacity, 1),
+            is_full=is_full,
+            has_more=left and not self.is_paused,
+        )
 
     def _read_executors(self, now: datetime) -> None:
         if time.monotonic() - self._executors_read_at >= _EXECUTORS_KEPT_SECONDS:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Executors that are full are looked at again after 10 ms, then less and less often.
-_FIRST_LOOK = timedelta(milliseconds=10)
+_SHORTEST_LOOK = timedelta(milliseconds=10)
+# Each look costs the store a count of all jobs in flight, so it should find room for many.
+_LITTLE_FREE = 0.1
+_MUCH_FREE = 0.3
 
 
 class Scheduler:
@@ -112,11 +114,12 @@ class Scheduler:
         return False
 
     def _note_fullness(self, sent: Dispatched) -> None:
+        """Look at full executors as often as a good part of them has become free."""
         if not sent.is_full:
             self._full_pause = timedelta(0)
-        elif sent.count or not self._full_pause:
-            self._full_pause = _FIRST_LOOK
-        else:
+        elif not self._full_pause or sent.fill > _MUCH_FREE:
+            self._full_pause = max(self._full_pause / 2, _SHORTEST_LOOK)
+        elif sent.fill < _LITTLE_FREE:
             self._full_pause = min(self._full_pause * 2, self._config.tick)
 
     def wait(self) -> None:

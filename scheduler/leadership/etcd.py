@@ -138,8 +138,8 @@ class _Lease:
         answer = self._gateway.call(
             "/v3/lease/keepalive", {"ID": self.id}, deadline=deadline, abandon=abandon
         )
-        # The TTL of a lease that does not exist is zero, which JSON leaves out.
-        self.gone = "TTL" not in answer["result"]
+        # The TTL of a lease that does not exist is zero, and zeros may be left out.
+        self.gone = int(answer["result"].get("TTL", 0)) <= 0
         return not self.gone
 
     def revoke(self, deadline: float) -> None:
