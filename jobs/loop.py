@@ -59,12 +59,11 @@ def run(steps: Steps, *, clock: Callable[[], datetime], stop: threading.Event) -
     while not stop.is_set():
         try:
             more = steps.run_once(clock())
-        except Exception as exc:  # noqa: BLE001 - a role outlives every failing step
-            patience.bear(exc)
-        else:
             patience.relax()
             if not more and not stop.is_set():
                 steps.wait()
+        except Exception as exc:  # noqa: BLE001 - a role outlives every failing step
+            patience.bear(exc)
 
 
 def persist(call: Callable[[], T], *, stop: threading.Event) -> T | None:

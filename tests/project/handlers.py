@@ -1,0 +1,72 @@
+"""Handlers that misbehave in every way we promise to survive, and one that leaves a trace."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from jobs.registry import Context, handler
+
+
+@handler("test-record")
+def record(context: Context) -> None:
+    """Note start and end in the file `payload.file`, `payload.sleepMs` apart (see `tests.records`).
+
+    With `payload.stubborn` the handler does not end early when it is cancelled.
+    """
+    _note(context, "start")
+    seconds = context.payload.get("sleepMs", 0) / 1000
+    if context.payload.get("stubborn"):
+        time.sleep(seconds)
+    else:
+        context.cancelled.wait(seconds)
+    _note(context, "cancelled" if context.cancelled.is_set() else "end")
+
+
+@handler("test-exit")
+def exit_process(context: Context) -> None:
+    """Take the whole process down, as a crash in native code does."""
+    _note(context, "start")
+    os._exit(66)
+
+
+@handler("test-exit-in-process", in_process=True)
+def exit_child(context: Context) -> None:
+    """The same, in a child process."""
+    os._exit(66)
+
+
+@handler("test-pid-in-process", in_process=True)
+def tell_pid(context: Context) -> int:
+    """Return the process that the handler runs in."""
+    return os.getpid()
+
+
+@handler("test-block-in-process", in_process=True)
+def block_child(context: Context) -> None:
+    """Write the process's id to `payload.file`, then never end and heed nothing."""
+    Path(context.payload["file"]).write_text(str(os.getpid()))
+    while True:
+        time.sleep(60)
+
+
+@handler("test-sys-exit")
+def sys_exit(context: Context) -> None:
+    """Call sys.exit(), as code written for the command line does."""
+    sys.exit("payload.ok is missing")
+
+
+@handler("test-unserialisable")
+def unserialisable(context: Context) -> Any:
+    """Return something that JSON has no form for."""
+    return {"when": object()}
+
+
+def _note(context: Context, what: str) -> None:
+    line = f"{context.job_id} {context.attempt} {os.getpid()} {time.time():.6f} {what}\n"
+    # One short write in append mode: lines of several processes do not mix.
+    with Path(context.payload["file"]).open("a") as file:
+        file.write(line)

@@ -1,0 +1,191 @@
+"""Scheduler, executors and reaper in this process, on the run's real servers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from chronos_site.env import BrokerConfig, Config, ExecutorConfig, ReaperConfig, SchedulerConfig
+from executor.executor import Executor
+from jobs.broker.publisher import Publisher
+from jobs.broker.topics import ensure_topics, topics_for
+from jobs.lifecycle import Job, Status
+from jobs.loop import run
+from jobs.messages import dispatch_message
+from jobs.registry import Handler, HandlerFunction
+from jobs.repository import Repository
+from jobs.repository.dispatch import DueJob
+from reaper.reaper import Reaper
+from scheduler.leadership import elector_for
+from scheduler.scheduler import Scheduler
+from tests.builders import a_job
+from tests.waiting import wait_for
+
+
+@pytest.fixture
+def job_type(broker_config: BrokerConfig) -> str:
+    """A job type of the test's own, with its topic."""
+    name = f"test-{uuid4().hex[:12]}"
+    ensure_topics(broker_config, topics_for([name]))
+    return name
+
+
+@pytest.fixture
+def publisher(broker_config: BrokerConfig) -> Iterator[Publisher]:
+    publisher = Publisher(broker_config, "test")
+    yield publisher
+    publisher.close()
+
+
+@pytest.fixture
+def insert(repo: Repository, job_type: str) -> Callable[..., list[Job]]:
+    """Stores `count` due jobs of the test's type; keywords are fields of `Job`."""
+
+    def insert(count: int = 1, **fields: Any) -> list[Job]:
+        jobs = [a_job(**{"job_type": job_type} | fields) for _ in range(count)]
+        assert all(repo.jobs.insert(jobs))
+        return jobs
+
+    return insert
+
+
+@pytest.fixture
+def queue(
+    repo: Repository, publisher: Publisher, insert: Callable[..., list[Job]]
+) -> Callable[..., list[Job]]:
+    """Stores jobs as `insert` does, and does a scheduler's part: moves them on and wakes."""
+
+    def queue(count: int = 1, **fields: Any) -> list[Job]:
+        jobs = insert(count, **fields)
+        dispatch(repo, publisher, jobs)
+        return jobs
+
+    return queue
+
+
+def dispatch(repo: Repository, publisher: Publisher, jobs: Iterable[Job]) -> None:
+    """Move pending jobs to queued and wake their executors, whatever these can take."""
+    due = [DueJob(job.id, job.job_type, job.priority) for job in jobs]
+    ids = [job.id for job in due]
+    assert repo.dispatch.queue(ids, claim_id=uuid4().hex, now=repo.clock.now()) == set(ids)
+    assert publisher.publish([dispatch_message(job) for job in due]) == []
+
+
+@pytest.fixture
+def start_executor(
+    repo: Repository, broker_config: BrokerConfig, job_type: str
+) -> Iterator[Callable[..., Executor]]:
+    """Starts an executor: `start_executor(handler)` serves the test's type with this function.
+
+    Several types are given as a mapping; keywords are fields of `ExecutorConfig`.
+    """
+    started: list[Executor] = []
+
+    def start(
+        handlers: HandlerFunction | Mapping[str, HandlerFunction],
+        *,
+        in_process: bool = False,
+        **settings: Any,
+    ) -> Executor:
+        functions = handlers if isinstance(handlers, Mapping) else {job_type: handlers}
+        known = {name: Handler(name, each, in_process) for name, each in functions.items()}
+        name = f"executor-{len(started)}"
+        # Short enough for a test that leaves a handler blocked.
+        config = ExecutorConfig(**{"drain_timeout": timedelta(seconds=1)} | settings)
+        executor = Executor(name, config, broker_config, repo, known)
+        started.append(executor)
+        return executor
+
+    yield start
+    for executor in started:
+        executor.close()
+
+
+@pytest.fixture
+def start_scheduler(
+    chronos_config: Config, repo: Repository, job_type: str
+) -> Iterator[Callable[..., Scheduler]]:
+    """Starts a scheduler that campaigns for the lead; keywords are fields of `SchedulerConfig`."""
+    stop = threading.Event()
+    threads: list[threading.Thread] = []
+    publishers: list[Publisher] = []
+
+    def start(**settings: Any) -> Scheduler:
+        name = f"scheduler-{len(threads)}"
+        publishers.append(Publisher(chronos_config.broker, name))
+        scheduler = Scheduler(
+            name,
+            SchedulerConfig(**settings),
+            repository=repo,
+            publisher=publishers[-1],
+            job_types=[job_type],
+        )
+        elector = elector_for(chronos_config.election, name)
+        threads.append(threading.Thread(target=scheduler.run, args=(elector, stop)))
+        threads[-1].start()
+        return scheduler
+
+    yield start
+    stop.set()
+    for thread in threads:
+        thread.join()
+    for publisher in publishers:
+        publisher.close()
+
+
+@pytest.fixture
+def make_reaper(repo: Repository, publisher: Publisher) -> Iterator[Callable[..., Reaper]]:
+    """Makes a reaper; keywords are fields of `ReaperConfig`."""
+    stop = threading.Event()
+
+    def make(**settings: Any) -> Reaper:
+        config = replace(ReaperConfig(), **settings)
+        return Reaper(config, repository=repo, publisher=publisher, stop=stop)
+
+    yield make
+    stop.set()
+
+
+@pytest.fixture
+def start_reaper(repo: Repository, broker_config: BrokerConfig) -> Iterator[Callable[..., Reaper]]:
+    """Starts a reaper that sweeps all the time; keywords are fields of `ReaperConfig`."""
+    stop = threading.Event()
+    threads: list[threading.Thread] = []
+    publisher = Publisher(broker_config, "reaper")
+
+    def start(**settings: Any) -> Reaper:
+        config = ReaperConfig(**{"interval": timedelta(milliseconds=100)} | settings)
+        reaper = Reaper(config, repository=repo, publisher=publisher, stop=stop)
+        threads.append(
+            threading.Thread(
+                target=run, args=(reaper,), kwargs={"clock": repo.clock.now, "stop": stop}
+            )
+        )
+        threads[-1].start()
+        return reaper
+
+    yield start
+    stop.set()
+    for thread in threads:
+        thread.join()
+    publisher.close()
+
+
+@pytest.fixture
+def wait_until_all(repo: Repository) -> Callable[..., list[Job]]:
+    """Waits until all of some jobs have a status; returns them as they are then."""
+
+    def wait(jobs: Iterable[Job], status: Status, **patience: Any) -> list[Job]:
+        def look() -> list[Job]:
+            now = [repo.jobs.get(job.id) for job in jobs]
+            return now if all(job.status is status for job in now) else []
+
+        return wait_for(look, **patience)
+
+    return wait
