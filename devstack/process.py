@@ -96,7 +96,8 @@ def is_port_free(port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
-        except OSError:
+        # The second one beyond 65535.
+        except (OSError, OverflowError):
             return False
         return True
 

@@ -85,14 +85,20 @@ class Stack:
     def metrics_url(self, role: Role) -> str:
         return _url(self._values["METRICS_HOST"], role.metrics_port)
 
+    def check(self, *, with_roles: bool) -> None:
+        """Raise DevstackError when something cannot be started here: before anything is."""
+        for server in self.servers:
+            server.check()
+        port = self._values["API_PORT"]
+        if with_roles and not process.is_port_free(port):
+            raise DevstackError(f"api: port {port} is in use. Set API_PORT to another port.")
+
     def start_servers(self) -> None:
         """Start the servers side by side and wait until each answers.
 
         Raises:
             DevstackError: one of them cannot be started. Those that were started still run.
         """
-        for server in self.servers:
-            server.check()
         began_at = time.monotonic()
         for server in self.servers:
             server.start()
@@ -110,10 +116,6 @@ class Stack:
             DevstackError: a step failed.
         """
         environment = env.for_child(**self.exports, LOG_FORMAT="text", PYTHONUNBUFFERED="1")
-        if not process.is_port_free(self._values["API_PORT"]):
-            raise DevstackError(
-                f"api: port {self._values['API_PORT']} is in use. Set API_PORT to another."
-            )
         self._migrate(environment)
         for number, (name, arguments) in enumerate(ROLES.items()):
             port = self._values["METRICS_PORT"] + number
@@ -155,7 +157,7 @@ class Stack:
             if urls and time.monotonic() > give_up_at:
                 seconds = READY_TIMEOUT.total_seconds()
                 raise DevstackError(f"Not ready after {seconds:.0f} s: {', '.join(urls)}.")
-            self._stopping.wait(0.05)
+            time.sleep(0.05)
 
     def _watch(self) -> None:
         """Start crashed roles again, and say so when a server ends."""

@@ -116,14 +116,23 @@ def test_a_second_devstack_on_the_same_directory_is_refused(start_devstack: Star
     assert "Traceback" not in second.output
 
 
-def test_a_port_in_use_ends_it_with_one_sentence(start_devstack: StartDevstack) -> None:
+@pytest.mark.parametrize(
+    ("variable", "sentence"),
+    [
+        ("DEVSTACK_ETCD_PORT", "etcd: port {} is in use. Set ETCD_ENDPOINTS to use the server"),
+        ("API_PORT", "api: port {} is in use. Set API_PORT"),
+    ],
+)
+def test_a_port_in_use_ends_it_with_one_sentence(
+    start_devstack: StartDevstack, variable: str, sentence: str
+) -> None:
     with socket.create_server(("127.0.0.1", free_port())) as listener:
-        port = listener.getsockname()[1]
-        stack = start_devstack(DEVSTACK_ETCD_PORT=str(port))
+        port = str(listener.getsockname()[1])
+        stack = start_devstack(**{variable: port})
 
         assert stack.wait() == 1
 
-    assert f"etcd: port {port} is in use. Set ETCD_ENDPOINTS" in stack.output
+    assert sentence.format(port) in stack.output
     assert "Traceback" not in stack.output
     assert "starts on" not in stack.output
 

@@ -57,6 +57,7 @@ class Command(BaseCommand):
         logging.getLogger("httpx").setLevel(logging.WARNING)
         stack = Stack(settings.ENV, terminal)
         try:
+            stack.check(with_roles=not options["servers_only"])
             stack.start_servers()
             if options["servers_only"]:
                 for name, value in stack.exports.items():
@@ -69,8 +70,9 @@ class Command(BaseCommand):
             if not options["exit"]:
                 terminal.say("Ctrl-C stops everything.")
                 signal.pause()
-        except KeyboardInterrupt:
-            pass
+        except KeyboardInterrupt as exc:
+            if options["exit"]:
+                raise CommandError("Stopped before the demo was over.", returncode=130) from exc
         finally:
             for number in SIGNALS:
                 signal.signal(number, _end_at_once)
