@@ -17,14 +17,13 @@ from typing import Any, Final
 from jobs.cron import EXPRESSION_LENGTH
 from jobs.instants import parse_instant
 from jobs.json_text import dumps, kind_of
-from jobs.lifecycle import DEFAULT_MAX_ATTEMPTS, CatchUp, Overlap
+from jobs.lifecycle import DEFAULT_MAX_ATTEMPTS, MAX_TIMEOUT_SECONDS, CatchUp, Overlap
 from jobs.payload import payload_text
 from jobs.retry import POLICY_SCHEMA, RetryPolicy
 
 KEY_LENGTH: Final = 255
 TAG_LENGTH: Final = 100
 MAX_TAGS: Final = 20
-MAX_TIMEOUT_SECONDS: Final = 30 * 86_400
 _INT32: Final = range(-(1 << 31), 1 << 31)
 # Control characters, and surrogates, which have no form in UTF-8.
 _UNFIT: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

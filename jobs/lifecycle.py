@@ -21,6 +21,8 @@ HISTORY_LENGTH: Final = 20
 """Attempts kept in a job's `history`; older ones fall out."""
 ERROR_LENGTH: Final = 10_000
 """Characters kept of an error text."""
+MAX_TIMEOUT_SECONDS: Final = 30 * 86_400
+"""Longest `timeoutSeconds`."""
 SHARDS: Final = 256
 
 

@@ -10,9 +10,17 @@ from typing import Any, Final
 from bson import ObjectId
 
 from jobs.errors import UnreadableJob
-from jobs.lifecycle import Attempt, CatchUp, Job, Outcome, Overlap, Status, shard_of
-
-_TYPE_NAMES: Final = {datetime: "a date", str: "a string", int: "an integer"}
+from jobs.instants import EARLIEST
+from jobs.lifecycle import (
+    MAX_TIMEOUT_SECONDS,
+    Attempt,
+    CatchUp,
+    Job,
+    Outcome,
+    Overlap,
+    Status,
+    shard_of,
+)
 
 RUNNABLE: Final = "job"
 TEMPLATE: Final = "template"
@@ -43,41 +51,38 @@ _OPTIONAL: Final = (
     ("lastError", "last_error"),
     ("result", "result"),
 )
-_REQUIRED: Final = (
-    ("idempotencyKey", str),
-    ("tenantId", str),
-    ("jobType", str),
-    ("scheduledAt", datetime),
-    ("createdAt", datetime),
-    ("updatedAt", datetime),
-    ("priority", int),
-    ("attempts", int),
-    ("maxAttempts", int),
-)
-_OPTIONAL_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "payload": str,
-    "cron": str,
-    "timezone": str,
-    "retry": dict,
-    "timeoutSeconds": (int, float),
-    "claimId": str,
-    "claimedBy": str,
-    "lastError": str,
-    "result": str,
+_KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "_id": ObjectId,
     "templateId": ObjectId,
+    "retry": dict,
+    "tags": list,
+    "history": list,
+    "timeoutSeconds": (int, float),
+    **dict.fromkeys(("priority", "attempts", "maxAttempts", "missed", "skipped"), int),
     **dict.fromkeys(
         (
-            "occurrenceAt",
-            "queuedAt",
-            "claimedAt",
-            "leaseUntil",
-            "startedAt",
-            "finishedAt",
-            "expiresAt",
+            *("idempotencyKey", "tenantId", "jobType", "status", "payload", "cron", "timezone"),
+            *("catchUp", "overlap", "claimedBy", "claimId", "lastError", "result"),
+        ),
+        str,
+    ),
+    **dict.fromkeys(
+        (
+            *("scheduledAt", "createdAt", "updatedAt", "occurrenceAt", "queuedAt", "claimedAt"),
+            *("leaseUntil", "startedAt", "finishedAt", "expiresAt"),
         ),
         datetime,
     ),
 }
+_ATTEMPT_KINDS: Final[Mapping[str, type]] = {
+    "number": int,
+    "executor": str,
+    "startedAt": datetime,
+    "finishedAt": datetime,
+    "outcome": str,
+    "error": str,
+}
+_INT32: Final = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +126,13 @@ def from_document(document: Mapping[str, Any]) -> Job:
     """The job that a document holds.
 
     Raises:
-        UnreadableJob: a field is missing or of the wrong type, as after an edit by hand.
+        UnreadableJob: a field is missing, or holds what would stop a role, as after an edit by
+            hand.
     """
-    for name, kind in _REQUIRED:
-        if not isinstance(document.get(name), kind):
-            raise UnreadableJob(
-                f"job {document.get('_id')}: {name} must be {_TYPE_NAMES[kind]},"
-                f" not {document.get(name)!r}"
-            )
     get = document.get
-    for name, kinds in _OPTIONAL_TYPES.items():
-        value = get(name)
-        if value is not None and not isinstance(value, kinds):
-            raise UnreadableJob(f"job {document['_id']}: {name} cannot be {value!r:.200}")
     try:
+        _check_kinds(document, _KINDS)
+        _check_ranges(document)
         return Job(
             id=document["_id"],
             idempotency_key=document["idempotencyKey"],
@@ -156,7 +154,7 @@ def from_document(document: Mapping[str, Any]) -> Job:
             skipped=get("skipped"),
             template_id=get("templateId"),
             occurrence_at=get("occurrenceAt"),
-            tags=tuple(get("tags") or ()),
+            tags=tuple(get("tags", ())),
             retry=get("retry"),
             timeout_seconds=get("timeoutSeconds"),
             queued_at=get("queuedAt"),
@@ -169,10 +167,36 @@ def from_document(document: Mapping[str, Any]) -> Job:
             expires_at=get("expiresAt"),
             last_error=get("lastError"),
             result=get("result"),
-            history=tuple(_attempt(item) for item in get("history") or ()),
+            history=tuple(map(_attempt, get("history", ()))),
         )
-    except (KeyError, TypeError, ValueError) as exc:
-        raise UnreadableJob(f"job {document.get('_id')}: {exc}") from exc
+    except KeyError as exc:
+        raise UnreadableJob(f"job {get('_id')}: {exc.args[0]} is missing") from exc
+    except ValueError as exc:
+        raise UnreadableJob(f"job {get('_id')}: {exc}") from exc
+
+
+def _check_kinds(document: Mapping[str, Any], kinds: Mapping[str, type | tuple[type, ...]]) -> None:
+    for name, value in document.items():
+        # Also an empty field is wrong: updates that count up or append would fail on a null.
+        if (kind := kinds.get(name)) is not None and not isinstance(value, kind):
+            raise ValueError(f"{name} cannot be {value!r:.200}")
+
+
+def _check_ranges(document: Mapping[str, Any]) -> None:
+    get = document.get
+    for name in ("attempts", "missed", "skipped"):
+        if not 0 <= get(name, 0) < _INT32:
+            raise ValueError(f"{name} cannot be {get(name)}")
+    for name in ("priority", "maxAttempts"):
+        if not -_INT32 <= get(name, 0) < _INT32:
+            raise ValueError(f"{name} cannot be {get(name)}")
+    if document["scheduledAt"] < EARLIEST:
+        raise ValueError(f"scheduledAt cannot be {document['scheduledAt']}")
+    # NaN fails the comparison too.
+    if not 0 < get("timeoutSeconds", 1) <= MAX_TIMEOUT_SECONDS:
+        raise ValueError(f"timeoutSeconds cannot be {get('timeoutSeconds')}")
+    if any(not isinstance(tag, str) for tag in get("tags", ())):
+        raise ValueError(f"tags cannot be {get('tags')!r:.200}")
 
 
 def read_document(document: Mapping[str, Any]) -> Job | BrokenJob:
@@ -197,12 +221,20 @@ def attempt_document(attempt: Attempt) -> dict[str, Any]:
     return document
 
 
-def _attempt(document: Mapping[str, Any]) -> Attempt:
-    return Attempt(
-        number=document["number"],
-        executor=document["executor"],
-        started_at=document["startedAt"],
-        finished_at=document["finishedAt"],
-        outcome=Outcome(document["outcome"]),
-        error=document.get("error"),
-    )
+def _attempt(document: object) -> Attempt:
+    if not isinstance(document, Mapping):
+        raise ValueError(f"history cannot hold {document!r:.200}")
+    try:
+        _check_kinds(document, _ATTEMPT_KINDS)
+        return Attempt(
+            number=document["number"],
+            executor=document["executor"],
+            started_at=document["startedAt"],
+            finished_at=document["finishedAt"],
+            outcome=Outcome(document["outcome"]),
+            error=document.get("error"),
+        )
+    except KeyError as exc:
+        raise ValueError(f"history has a bad entry: {exc.args[0]} is missing") from exc
+    except ValueError as exc:
+        raise ValueError(f"history has a bad entry: {exc}") from exc
