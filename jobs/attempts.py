@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from jobs.errors import InvalidJob
 from jobs.lifecycle import ERROR_LENGTH, Attempt, Finish, Job, Outcome, Status
 from jobs.retry import RetryPolicy
 
 logger = logging.getLogger(__name__)
+
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 def completed(
@@ -65,7 +67,7 @@ def failed(
         Status.PENDING,
         attempts,
         attempt,
-        scheduled_at=finished_at + delay * spread,
+        scheduled_at=_later(finished_at, delay, spread),
         last_error=error,
     )
 
@@ -74,6 +76,13 @@ def snoozed(job: Job, *, until: datetime, started_at: datetime, finished_at: dat
     """The handler asked to be called later; no attempt is used up."""
     attempt = _attempt(job, started_at, finished_at, Outcome.SNOOZED)
     return Finish(job.id, _claim(job), Status.PENDING, job.attempts, attempt, scheduled_at=until)
+
+
+def _later(at: datetime, delay: timedelta, spread: float) -> datetime:
+    try:
+        return at + delay * spread
+    except OverflowError:
+        return _END_OF_TIME
 
 
 def _attempt(

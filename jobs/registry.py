@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from logging import LoggerAdapter
 from typing import Any
 
@@ -30,14 +30,16 @@ class Retry(Exception):
 
     Args:
         reason: kept as the attempt's error.
-        after: when; None: by the job's retry policy.
+        after: how long from now, at once when negative; None: by the job's retry policy.
     """
 
     def __init__(
         self, reason: str = "the handler asked for a retry", after: timedelta | None = None
     ):
         super().__init__(reason)
-        self.after = after
+        if not isinstance(after, timedelta | None):
+            raise TypeError(f"Retry(after=...) needs a timedelta, not {after!r}")
+        self.after = None if after is None else max(after, timedelta(0))
 
 
 class Fail(Exception):
@@ -48,10 +50,10 @@ class Snooze(Exception):
     """Raised by a handler: not now. The job is due again at `until`; costs no attempt."""
 
     def __init__(self, until: datetime):
-        super().__init__(f"snoozed until {until.isoformat()}")
-        if until.tzinfo is None:
+        super().__init__(f"snoozed until {until}")
+        if not isinstance(until, datetime) or until.tzinfo is None:
             raise ValueError("Snooze(until=...) needs an aware datetime, such as one in UTC")
-        self.until = until
+        self.until = until.astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)
