@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from executor.allowance import Allowance
 from executor.announcer import Announcer
 from executor.heartbeat import Heartbeat
-from executor.held import Held, Holdings
+from executor.held import Holdings
 from executor.intake import Intake
 from executor.pace import Pace
 from executor.starter import Starter
@@ -114,9 +114,9 @@ class Executor:
             intake.join()
         self._starter.close()
         self._workers.withdraw()
-        self._hand_back([held for held in self._holdings.all() if held.working_since is None])
+        self._hand_back(unless_working=True)
         if not self._holdings.wait_empty(self._drain_timeout.total_seconds()):
-            self._hand_back(self._holdings.all())
+            self._hand_back()
         self._give_up_after(_FLUSH)
         self._workers.close()
         self._writer.close()
@@ -124,8 +124,9 @@ class Executor:
         self._announcer.close()
         self._publisher.close()
 
-    def _hand_back(self, helds: Sequence[Held]) -> None:
-        ours = [held for held in helds if held.settle()]
+    def _hand_back(self, *, unless_working: bool = False) -> None:
+        helds = self._holdings.all()
+        ours = [held for held in helds if held.settle(unless_working=unless_working)]
         if not ours:
             return
         logger.info("handing %d jobs back", len(ours))

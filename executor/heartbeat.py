@@ -1,4 +1,4 @@
-"""The executor's signs of life: leases extended, losses noticed, capacity reported."""
+"""What an executor does all the time: leases extended, losses and time-outs noticed, capacity told."""
 
 from __future__ import annotations
 
@@ -98,6 +98,7 @@ class Heartbeat:
                 logger.exception("a heartbeat failed")
 
     def _beat(self, at: float) -> None:
+        self._workers.expire(self._holdings.all(), at)
         self._resize(at)
         if at - self._extended_at >= self._lease.total_seconds() / 3:
             self._extend()

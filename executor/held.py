@@ -39,12 +39,17 @@ class Held:
                 self.working_since = time.monotonic()
             return not self.is_settled
 
-    def settle(self) -> bool:
-        """Decide the end. True for the first caller only."""
+    def settle(self, *, unless_working: bool = False) -> bool:
+        """Decide the end. True for the first caller only.
+
+        Args:
+            unless_working: leave it alone when a worker has taken it up.
+        """
         with self._lock:
-            first = not self.is_settled
+            if self.is_settled or (unless_working and self.working_since is not None):
+                return False
             self.is_settled = True
-            return first
+            return True
 
 
 class Holdings:

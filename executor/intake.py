@@ -71,7 +71,11 @@ class Intake:
                     continue
                 permits = 1 + room.take(_BATCH - 1)
                 messages = [message, *self._subscription.more(permits - 1)]
-                permits -= self._take_in(messages)
+                try:
+                    permits -= self._take_in(messages)
+                except Exception:
+                    # The reaper sends these messages again.
+                    logger.exception("%d messages could not be taken in", len(messages))
                 room.give(permits)
         finally:
             # At once, not after the drain: the other members take the partitions over.
@@ -101,19 +105,22 @@ class Intake:
             self._started.give(permits)
         now = self._repository.clock.now()
         claim_id = secrets.token_hex(8)
-        jobs = persist(
-            lambda: self._repository.claims.claim(
-                job_ids,
-                owner=self._owner,
-                claim_id=claim_id,
-                lease=self._lease,
-                now=now,
-                start=start,
-            ),
-            stop=self._stop,
-        )
-        if start:
-            self._started.give(len(job_ids) - len(jobs or ()))
+        jobs: list[Job] | None = None
+        try:
+            jobs = persist(
+                lambda: self._repository.claims.claim(
+                    job_ids,
+                    owner=self._owner,
+                    claim_id=claim_id,
+                    lease=self._lease,
+                    now=now,
+                    start=start,
+                ),
+                stop=self._stop,
+            )
+        finally:
+            if start:
+                self._started.give(len(job_ids) - len(jobs or ()))
         if jobs:
             helds = self._holdings.add(jobs)
             (self._workers.submit if start else self._starter.put)(helds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from executor.allowance import Allowance
 from executor.held import Held, Holdings
@@ -73,7 +73,13 @@ class Starter:
                 continue
             permits = self._started.take(min(len(self._line), _BATCH), timeout=_LOOK_SECONDS)
             if permits:
-                self._start([self._line.popleft() for _ in range(permits)])
+                helds = [self._line.popleft() for _ in range(permits)]
+                try:
+                    self._start(helds)
+                except Exception:
+                    logger.exception("%d jobs could not be started", len(helds))
+                    self._started.give(permits)
+                    self._let_go(helds)
 
     def _start(self, helds: Sequence[Held]) -> None:
         by_id = {held.job.id: held for held in helds if not held.is_settled}
@@ -87,6 +93,10 @@ class Starter:
         self._workers.submit(going)
         if running is not None:
             # Reaped or cancelled while they waited in line.
-            lost = [held for held in by_id.values() if held.settle()]
-            LOST_CLAIMS.inc(len(lost))
-            self._holdings.release(lost)
+            self._let_go(by_id.values())
+
+    def _let_go(self, helds: Iterable[Held]) -> None:
+        """Hold these no longer: what is still ours, the reaper takes back when its lease ends."""
+        lost = [held for held in helds if held.settle()]
+        LOST_CLAIMS.inc(len(lost))
+        self._holdings.release(lost)

@@ -12,7 +12,6 @@ from queue import SimpleQueue
 from executor.allowance import Allowance
 from executor.calls import call, conclude, context_for
 from executor.child import Child
-from executor.deadlines import Deadlines
 from executor.held import Held
 from executor.metrics import ABANDONED, HANDLER_SECONDS, START_LAG_SECONDS
 from executor.pace import Pace
@@ -51,7 +50,6 @@ class Workers:
         self._writer = writer
         self._clock = clock
         self._queue: SimpleQueue[Held | None] = SimpleQueue()
-        self._deadlines = Deadlines(self._expire)
         self._slots = slots
         for _ in range(slots):
             self._hire()
@@ -73,7 +71,6 @@ class Workers:
 
     def close(self) -> None:
         """End the threads that are idle. One that is stuck in a handler ends with the process."""
-        self._deadlines.close()
         for _ in range(self._slots):
             self._queue.put(None)
 
@@ -99,8 +96,6 @@ class Workers:
         now = self._clock()
         started_at = held.started_at or now
         START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
-        if job.timeout_seconds is not None:
-            self._deadlines.add(held, job.timeout_seconds)
 
         def attempt() -> str | None:
             handler = self._handlers.get(job.job_type)
@@ -126,21 +121,28 @@ class Workers:
         self._writer.put(held, finish)
         return True
 
-    def _expire(self, held: Held) -> None:
-        if not held.settle():
-            return
-        self.abandon(held)
-        now = self._clock()
-        seconds = held.job.timeout_seconds
-        finish = attempts.failed(
-            held.job,
-            error=f"the handler ran longer than timeoutSeconds, {seconds:g}",
-            outcome=Outcome.TIMED_OUT,
-            started_at=held.started_at or now,
-            finished_at=now,
-            random=random.random(),  # noqa: S311
-        )
-        self._writer.put(held, finish)
+    def expire(self, helds: Iterable[Held], at: float) -> None:
+        """End the attempts that outlive their `timeoutSeconds`.
+
+        Args:
+            helds: those held.
+            at: monotonic seconds.
+        """
+        for held in helds:
+            seconds, since = held.job.timeout_seconds, held.working_since
+            if seconds is None or since is None or at - since < seconds or not held.settle():
+                continue
+            self.abandon(held)
+            now = self._clock()
+            finish = attempts.failed(
+                held.job,
+                error=f"the handler ran longer than timeoutSeconds, {seconds:g}",
+                outcome=Outcome.TIMED_OUT,
+                started_at=held.started_at or now,
+                finished_at=now,
+                random=random.random(),  # noqa: S311
+            )
+            self._writer.put(held, finish)
 
     def abandon(self, held: Held) -> None:
         """Ask the handler of a job whose end was decided elsewhere to stop, and go on without it.

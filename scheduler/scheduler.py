@@ -71,7 +71,9 @@ class Scheduler:
             term = elector.campaign(stop, self._end_term)
             if term is not None:
                 try:
-                    self._lead(term)
+                    # Looked at again, as `stop` may have come just before `clear`.
+                    if not stop.is_set():
+                        self._lead(term)
                 finally:
                     term.resign()
         self._wakeup.close()
