@@ -14,7 +14,7 @@ from jobs.errors import ElectionUnavailable
 logger = logging.getLogger(__name__)
 
 RENEWALS: Final = 3
-"""Renewals per TTL, so that two may fail without a change of leader."""
+"""Renewals per TTL. One that failed is repeated ten times as soon."""
 MARGIN: Final = 0.2
 """Share of the TTL a leader gives up: for clocks of unequal speed, and for the step under way."""
 _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

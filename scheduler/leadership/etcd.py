@@ -7,12 +7,11 @@ gone, and the create revision of the key numbers the term. Two habits of it shap
   checked.
 - It goes on waiting when the candidate's lease is revoked; only closing the connection ends it, and
   then that member deletes the key, perhaps much later. So every attempt stands with a fresh lease,
-  and hence with a key of its own.
+  and hence with a key of its own (docs/decisions/0005).
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from base64 import b64encode
@@ -27,9 +26,7 @@ from jobs.loop import Patience
 from scheduler.leadership.elector import RENEWALS, Term, uptime
 from scheduler.leadership.gateway import Gateway, NotFound, Unanswered
 
-logger = logging.getLogger(__name__)
-
-# Seconds.
+# Seconds: to give a term back, to ask one member for that, to give a waiting lease back.
 _RESIGNATION: Final = 0.5
 _RESIGNATION_PER_MEMBER: Final = 0.3
 _FAREWELL: Final = 0.2
@@ -69,7 +66,6 @@ class EtcdElector:
                 if not stop.is_set():
                     patience.bear(exc)
             else:
-                logger.info("leading: term %d", self._term.number)
                 return self._term
         self._revoke_leases(uptime() + _FAREWELL)
         return None

@@ -17,8 +17,8 @@ from chronos_site.env import ElectionConfig
 from devstack.server import Server
 from scheduler.leadership import elector_for
 from tests.roles.candidates import (
-    CandidateProcess,
     Campaigns,
+    CandidateProcess,
     assert_one_leader_at_a_time,
     term_of,
 )

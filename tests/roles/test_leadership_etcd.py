@@ -26,8 +26,8 @@ from scheduler.leadership import Term, elector_for
 from scheduler.leadership.elector import uptime
 from scheduler.leadership.gateway import Gateway, Unanswered
 from tests.roles.candidates import (
-    CandidateProcess,
     Campaigns,
+    CandidateProcess,
     assert_one_leader_at_a_time,
     term_of,
 )
