@@ -1,4 +1,4 @@
-"""What an executor does all the time: leases extended, losses and time-outs noticed, capacity told."""
+"""What goes on all the time: leases kept, losses and time-outs noticed, capacity told."""
 
 from __future__ import annotations
 
