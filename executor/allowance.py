@@ -47,4 +47,4 @@ class Allowance:
         if count:
             with self._changed:
                 self._taken -= count
-                self._changed.notify()
+                self._changed.notify(count)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 # Jobs waiting here cannot be taken by another executor and are out of reach of priority, so no more
 # is held than is worked off in this time.
 _HOLD = 0.5
@@ -22,9 +20,8 @@ class Pace:
         self._most_prefetch = most_prefetch
         self._average: float | None = None
 
-    def note(self, took: timedelta | float) -> None:
-        """A handler took so many seconds."""
-        seconds = took if isinstance(took, float) else took.total_seconds()
+    def note(self, seconds: float) -> None:
+        """A handler took so long."""
         before = self._average
         self._average = seconds if before is None else before + (seconds - before) * _WEIGHT
 

@@ -6,8 +6,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from executor.allowance import Allowance
 from executor.calls import call, conclude, context_for
@@ -59,15 +60,16 @@ class Workers:
         for held in helds:
             self._queue.put(held)
 
-    def withdraw(self) -> list[Held]:
-        """Take back the jobs that no thread has taken up."""
-        waiting = []
-        while not self._queue.empty():
-            held = self._queue.get()
-            if held is not None:
-                waiting.append(held)
-        self._started.give(len(waiting))
-        return waiting
+    def withdraw(self) -> int:
+        """Take back the jobs that no thread has taken up; how many. Not after `close`."""
+        count = 0
+        with suppress(Empty):
+            while True:
+                # Threads take from it as well: what was there a moment ago may be gone.
+                self._queue.get_nowait()
+                count += 1
+        self._started.give(count)
+        return count
 
     def close(self) -> None:
         """End the threads that are idle. One that is stuck in a handler ends with the process."""

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,19 @@ class Script:
             raise error
 
 
+def answering(*answers: Any) -> Callable[[], Any]:
+    """A call that returns, or raises, these one after the other."""
+    script = iter(answers)
+
+    def call() -> Any:
+        answer = next(script)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return call
+
+
 def play(script: Script) -> list[str]:
     run(script, clock=lambda: NOW, stop=script.stop)
     return script.done
@@ -67,15 +81,8 @@ def test_an_error_while_waiting_does_not_end_the_loop(error: Exception) -> None:
 
 def test_a_clock_that_cannot_be_read_does_not_end_the_loop() -> None:
     script = Script(steps=[], waits=[])
-    answers = iter([StoreUnavailable("never reached"), NOW])
 
-    def clock() -> datetime:
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    run(script, clock=clock, stop=script.stop)
+    run(script, clock=answering(StoreUnavailable("never reached"), NOW), stop=script.stop)
 
     assert script.done == ["step"]
 
@@ -101,35 +108,25 @@ def test_a_bug_is_told_with_its_traceback(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_persist_repeats_a_call_until_its_server_answers() -> None:
-    answers = iter([StoreUnavailable("away"), BrokerUnavailable("away"), "here"])
+    call = answering(StoreUnavailable("away"), BrokerUnavailable("away"), "here")
 
-    assert persist(_answer(answers), stop=threading.Event()) == "here"
+    assert persist(call, stop=threading.Event()) == "here"
 
 
 def test_persist_gives_up_when_stopped() -> None:
     stop = threading.Event()
     stop.set()
 
-    assert persist(_answer(iter([StoreUnavailable("away")])), stop=stop) is None
+    assert persist(answering(StoreUnavailable("away")), stop=stop) is None
 
 
 def test_persist_tries_once_also_when_stopped() -> None:
     stop = threading.Event()
     stop.set()
 
-    assert persist(_answer(iter(["here"])), stop=stop) == "here"
+    assert persist(answering("here"), stop=stop) == "here"
 
 
 def test_persist_lets_every_other_error_pass() -> None:
     with pytest.raises(LookupError):
-        persist(_answer(iter([LookupError("a bug")])), stop=threading.Event())
-
-
-def _answer(answers: object) -> Callable[[], object]:
-    def call() -> object:
-        answer = next(answers)  # type: ignore[call-overload]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    return call
+        persist(answering(LookupError("a bug")), stop=threading.Event())
