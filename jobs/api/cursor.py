@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from bson import ObjectId
+from bson.errors import InvalidId
 
 from jobs.repository.jobs import Position
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _INSTANT_BYTES: Final = 8
-_LENGTH: Final = 27
 
 
 def cursor_of(position: Position) -> str:
@@ -30,14 +30,14 @@ def position_of(cursor: str) -> Position:
     Raises:
         ValueError: `cursor_of` did not make it.
     """
-    if len(cursor) != _LENGTH or not cursor.isascii():
-        raise ValueError("must come from a Link header")
-    packed = urlsafe_b64decode(cursor + "=")
-    millis = int.from_bytes(packed[:_INSTANT_BYTES], "big", signed=True)
     try:
-        position = (_EPOCH + millis * _MILLISECOND, ObjectId(packed[_INSTANT_BYTES:]))
-    except OverflowError:
+        packed = urlsafe_b64decode(cursor + "=")
+        millis = int.from_bytes(packed[:_INSTANT_BYTES], "big", signed=True)
+        job_id = ObjectId(packed[_INSTANT_BYTES:].hex())
+        position = (_EPOCH + millis * _MILLISECOND, job_id)
+    except (ValueError, OverflowError, InvalidId):
         position = None
+    # The decoder ignores what is not its alphabet, so only the way back shows that all was read.
     if position is None or cursor_of(position) != cursor:
         raise ValueError("must come from a Link header")
     return position

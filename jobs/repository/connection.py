@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bson.codec_options import CodecOptions
+from bson.codec_options import CodecOptions, DatetimeConversion
 from pymongo import MongoClient, ReadPreference, WriteConcern
 from pymongo.errors import ConfigurationError, InvalidURI
 
@@ -34,7 +34,10 @@ class Repository:
 
     def __init__(self, client: MongoClient[dict[str, Any]], config: StoreConfig) -> None:
         self._client = client
-        options: CodecOptions[dict[str, Any]] = CodecOptions(tz_aware=True)
+        # A hand-written year beyond 9999 breaks its own document, not all that is read with it.
+        options: CodecOptions[dict[str, Any]] = CodecOptions(
+            tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_AUTO
+        )
         self._database = client.get_database(
             config.database,
             codec_options=options,
@@ -53,7 +56,7 @@ class Repository:
         self.claims = ClaimStore(collection, retention)
         self.recovery = RecoveryStore(collection, retention)
         self.dead_letters = DeadLetterStore(collection)
-        self.templates = TemplateStore(collection)
+        self.templates = TemplateStore(collection, retention)
         self.nodes = NodeStore(self._database["nodes"])
 
     @classmethod
