@@ -42,7 +42,8 @@ def pools(executors: Iterable[Node], in_flight: Sequence[InFlight]) -> list[Pool
     for node in nodes:
         served = frozenset(node.job_types)
         capacity[served] += node.capacity
-        free[served] += node.capacity - held[node.name]
+        # One that holds more than it can take now, as its handlers became slow, blocks only itself.
+        free[served] += max(0, node.capacity - held[node.name])
     for group in in_flight:
         if group.executor is None:
             takers = [served for served in capacity if group.job_type in served]
@@ -58,11 +59,13 @@ def credits(
     """What may be dispatched of each type if it had its pools to itself.
 
     Returns:
-        The pools, for `share`, and the credit by type.
+        The pools, for `share`, and the credit by type; those with the fewest in flight come first.
     """
     groups = pools(executors, in_flight)
     queued: dict[str, int] = defaultdict(int)
+    busy: dict[str, int] = defaultdict(int)
     for group in in_flight:
+        busy[group.job_type] += group.count
         if group.executor is None:
             queued[group.job_type] += group.count
     served = {job_type for node in executors if node.capacity for job_type in node.job_types}
@@ -70,7 +73,7 @@ def credits(
         job_type: int(sum(pool.free for pool in groups if job_type in pool.job_types))
         if job_type in served
         else max(0, FLOOR - queued[job_type])
-        for job_type in job_types
+        for job_type in sorted(job_types, key=lambda job_type: (busy[job_type], job_type))
     }
     return groups, credit
 
@@ -83,17 +86,20 @@ def share(wanted: Mapping[str, int], groups: Sequence[Pool], limit: int) -> dict
     the floor).
 
     Args:
-        wanted: due jobs by type, each at most its credit.
+        wanted: due jobs by type, each at most its credit, in the order of `credits`: of types that
+            want the same, the first is served first, which decides about a single free place.
         groups: from `credits`; `free` is used up here.
         limit: jobs in all, at most.
     """
     granted: dict[str, int] = {}
     # Those that want least come first: what they leave is divided among the rest.
-    waiting = sorted(wanted, key=lambda job_type: (wanted[job_type], job_type))
+    waiting = sorted(wanted, key=wanted.__getitem__)
     while waiting:
         job_type = waiting[0]
         mine = [pool for pool in groups if job_type in pool.job_types]
         rivals = {id(pool): sum(1 for t in waiting if t in pool.job_types) for pool in mine}
+        # Pools that nobody else wants are used up first.
+        mine.sort(key=lambda pool: rivals[id(pool)])
         fair = sum(pool.free / rivals[id(pool)] for pool in mine) if mine else wanted[job_type]
         left = (limit - sum(granted.values())) / len(waiting)
         count = min(wanted[job_type], math.ceil(fair), math.ceil(left))

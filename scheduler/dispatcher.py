@@ -98,7 +98,7 @@ class Dispatcher:
                 now=now,
                 limit=min(credit[job_type], self._batch) + 1,
             )
-            for job_type in sorted(job_types)
+            for job_type in credit
         }
         wanted = {t: min(len(jobs), credit[t]) for t, jobs in due.items() if jobs}
         granted = share(wanted, groups, self._batch)
