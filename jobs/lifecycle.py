@@ -72,6 +72,8 @@ MOVES: Final[Mapping[tuple[Status, Status], frozenset[Actor]]] = {
     (Status.CANCELLED, Status.PENDING): frozenset({Actor.PERSON}),
     (Status.PENDING, Status.PAUSED): frozenset({Actor.PERSON}),
     (Status.PAUSED, Status.PENDING): frozenset({Actor.PERSON}),
+    # A job that an executor cannot read.
+    (Status.CLAIMED, Status.DLQ): frozenset({Actor.EXECUTOR}),
     # A template whose expression can no longer be parsed.
     (Status.PENDING, Status.DLQ): frozenset({Actor.SCHEDULER}),
 }

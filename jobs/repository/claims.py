@@ -74,11 +74,10 @@ class ClaimStore:
             **({"startedAt": now} if start else {}),
         }
         # Kafka may deliver a message twice; the status guard makes the second claim a no-op.
-        moved = self._jobs.update_many(
+        self._jobs.update_many(
             {"_id": {"$in": list(job_ids)}, "status": str(Status.QUEUED)}, {"$set": change}
-        ).modified_count
-        if not moved:
-            return []
+        )
+        # Also when nothing moved: the call may repeat one whose answer was lost.
         found = self._jobs.find(
             {"_id": {"$in": list(job_ids)}, "claimId": claim_id}, batch_size=len(job_ids)
         )
@@ -97,7 +96,9 @@ class ClaimStore:
         self, job_id: ObjectId, claim_id: str, reason: str, now: datetime
     ) -> None:
         logger.error("dead-lettering a job that cannot be read", extra={"job_id": str(job_id)})
-        self._jobs.update_one({"_id": job_id, "claimId": claim_id}, dead_letter_change(reason, now))
+        self._jobs.update_one(
+            {"_id": job_id, "claimId": claim_id}, dead_letter_change(reason, self._retention, now)
+        )
 
     @outages_named()
     def start(self, held: Sequence[Claim], *, now: datetime) -> set[ObjectId]:
@@ -109,16 +110,14 @@ class ClaimStore:
         Returns:
             The jobs that may run. A missing one is no longer ours.
         """
-        ids, claims = _ids(held), _claims(held)
-        moved = self._jobs.update_many(
-            {"_id": {"$in": ids}, "claimId": claims, "status": str(Status.CLAIMED)},
+        moved = self._write(
+            held,
+            str(Status.CLAIMED),
             {"$set": {"status": str(Status.RUNNING), "startedAt": now, "updatedAt": now}},
-        ).modified_count
-        return set(ids) if moved == len(ids) else self._held(ids, claims, str(Status.RUNNING))
-
-    def _held(self, ids: Sequence[ObjectId], claims: Any, status: Any) -> set[ObjectId]:
-        query = {"_id": {"$in": list(ids)}, "claimId": claims, "status": status}
-        return {document["_id"] for document in self._jobs.find(query, {"_id": 1})}
+        )
+        if moved == len(held):
+            return {job_id for job_id, _ in held}
+        return self._held(held, str(Status.RUNNING))
 
     @outages_named()
     def extend(self, held: Sequence[Claim], *, until: datetime) -> set[ObjectId]:
@@ -131,18 +130,13 @@ class ClaimStore:
         Returns:
             The jobs that are no longer held: reaped, cancelled, or finished meanwhile.
         """
-        ids, claims = _ids(held), _claims(held)
-        matched = self._jobs.update_many(
-            {"_id": {"$in": ids}, "claimId": claims, "status": _LEASED},
-            {"$set": {"leaseUntil": until}},
-        ).matched_count
-        return set() if matched == len(ids) else set(ids) - self._held(ids, claims, _LEASED)
+        matched = self._write(held, _LEASED, {"$set": {"leaseUntil": until}})
+        return set() if matched == len(held) else self.lost(held)
 
     @outages_named()
     def lost(self, held: Sequence[Claim]) -> set[ObjectId]:
         """Which of these claims no longer hold, without extending them."""
-        ids, claims = _ids(held), _claims(held)
-        return set(ids) - self._held(ids, claims, _LEASED)
+        return {job_id for job_id, _ in held} - self._held(held, _LEASED)
 
     @outages_named()
     def finish(self, finishes: Sequence[Finish], *, now: datetime) -> int:
@@ -158,6 +152,8 @@ class ClaimStore:
             StoreUnavailable: repeat the call; what was written already does not match again, so
                 the count of a repeated call is too low.
         """
+        if not finishes:
+            return 0
         alike: dict[Finish, list[ObjectId]] = defaultdict(list)
         nobody = ObjectId(b"\0" * 12)
         for finish in finishes:
@@ -182,22 +178,31 @@ class ClaimStore:
         Returns:
             How many went back.
         """
-        return self._jobs.update_many(
-            {
-                "_id": {"$in": _ids(held)},
-                "claimId": _claims(held),
-                "status": _LEASED,
-            },
+        return self._write(
+            held,
+            _LEASED,
             {
                 "$set": {"status": str(Status.PENDING), "updatedAt": now},
                 "$unset": dict.fromkeys(("claimId", "leaseUntil", "queuedAt", "startedAt"), ""),
             },
-        ).modified_count
+        )
 
+    def _write(self, held: Sequence[Claim], status: Any, change: dict[str, Any]) -> int:
+        """Change the jobs whose claim still holds. Returns how many."""
+        if not held:
+            return 0
+        # By claim: a job that was lost and claimed again must not match by its neighbour's.
+        by_claim: dict[str, list[ObjectId]] = defaultdict(list)
+        for job_id, claim_id in held:
+            by_claim[claim_id].append(job_id)
+        statements = [
+            UpdateMany({"_id": {"$in": ids}, "claimId": claim_id, "status": status}, change)
+            for claim_id, ids in by_claim.items()
+        ]
+        return self._jobs.bulk_write(statements, ordered=False).matched_count
 
-def _ids(held: Sequence[Claim]) -> list[ObjectId]:
-    return [job_id for job_id, _ in held]
-
-
-def _claims(held: Sequence[Claim]) -> dict[str, list[str]]:
-    return {"$in": list({claim_id for _, claim_id in held})}
+    def _held(self, held: Sequence[Claim], status: Any) -> set[ObjectId]:
+        query = {"_id": {"$in": [job_id for job_id, _ in held]}, "status": status}
+        found = self._jobs.find(query, {"claimId": 1}, batch_size=len(held))
+        claims = {document["_id"]: document.get("claimId") for document in found}
+        return {job_id for job_id, claim_id in held if claims.get(job_id) == claim_id}

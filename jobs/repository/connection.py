@@ -34,9 +34,12 @@ class Repository:
 
     def __init__(self, client: MongoClient[dict[str, Any]], config: StoreConfig) -> None:
         self._client = client
-        # A hand-written year beyond 9999 breaks its own document, not all that is read with it.
+        # A hand-written year beyond 9999, or text that is no UTF-8, breaks its own document, not
+        # all that is read with it.
         options: CodecOptions[dict[str, Any]] = CodecOptions(
-            tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_AUTO
+            tz_aware=True,
+            datetime_conversion=DatetimeConversion.DATETIME_AUTO,
+            unicode_decode_error_handler="replace",
         )
         self._database = client.get_database(
             config.database,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -71,7 +71,7 @@ class DispatchStore:
             batch_size=limit,
         )
         return [
-            DueJob(document["_id"], job_type, document["priority"])
+            DueJob(document["_id"], job_type, _priority(document))
             for document in found.sort(_DISPATCH_ORDER).limit(limit)
         ]
 
@@ -91,11 +91,18 @@ class DispatchStore:
             hint=DUE,
             batch_size=_LOOK_AHEAD,
         )
-        return min((document["scheduledAt"] for document in found.limit(_LOOK_AHEAD)), default=None)
+        instants = (document["scheduledAt"] for document in found.limit(_LOOK_AHEAD))
+        # An array of dates would also be found.
+        return min((at for at in instants if isinstance(at, datetime)), default=None)
 
     @staticmethod
     def _due_query(job_type: str, scheduled_at: dict[str, datetime]) -> dict[str, Any]:
-        return {**_PENDING, "jobType": job_type, "scheduledAt": scheduled_at}
+        return {
+            **_PENDING,
+            "jobType": job_type,
+            "scheduledAt": scheduled_at,
+            "_id": {"$type": "objectId"},
+        }
 
     @outages_named()
     def queue(self, job_ids: Sequence[ObjectId], *, claim_id: str, now: datetime) -> set[ObjectId]:
@@ -160,9 +167,15 @@ class DispatchStore:
             ],
             hint=IN_FLIGHT_INDEX,
         )
-        return [
+        counts = [
             InFlight(group["_id"].get("type"), group["_id"].get("by"), group["count"])
             for group in groups
+        ]
+        # By hand these may be anything, also what cannot be looked up in a table.
+        return [
+            each
+            for each in counts
+            if type(each.job_type) is str and type(each.executor) in (str, type(None))
         ]
 
     @contextmanager
@@ -210,8 +223,15 @@ class DispatchStore:
                 yield None
             else:
                 written = change.get("fullDocument") or change["updateDescription"]["updatedFields"]
-                due_at = written.get("scheduledAt")
+                due_at, job_type = written.get("scheduledAt"), written.get("jobType")
+                is_job = written.get(KIND) == RUNNABLE and isinstance(job_type, str)
                 yield Wake(
-                    written.get("jobType") if written.get(KIND) == RUNNABLE else None,
+                    job_type if is_job else None,
                     due_at if isinstance(due_at, datetime) else _LONG_AGO,
                 )
+
+
+def _priority(document: Mapping[str, Any]) -> int:
+    # Whoever claims the job finds that it cannot be read; it must not block the others here.
+    priority = document.get("priority")
+    return priority if isinstance(priority, int) else 0

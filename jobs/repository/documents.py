@@ -177,8 +177,9 @@ def from_document(document: Mapping[str, Any]) -> Job:
 
 def _check_kinds(document: Mapping[str, Any], kinds: Mapping[str, type | tuple[type, ...]]) -> None:
     for name, value in document.items():
-        # Also an empty field is wrong: updates that count up or append would fail on a null.
-        if (kind := kinds.get(name)) is not None and not isinstance(value, kind):
+        kind = kinds.get(name)
+        # Updates that count up or append fail on a null, and on True, which Python takes for 1.
+        if kind is not None and (not isinstance(value, kind) or isinstance(value, bool)):
             raise ValueError(f"{name} cannot be {value!r:.200}")
 
 

@@ -36,14 +36,14 @@ def finish_change(finish: Finish, retention: Retention, now: datetime) -> dict[s
     return {"$set": change, "$unset": unset, "$push": {"history": history}}
 
 
-def dead_letter_change(reason: str, now: datetime) -> dict[str, Any]:
+def dead_letter_change(reason: str, retention: Retention, now: datetime) -> dict[str, Any]:
     """The update that dead-letters a document without an attempt: it cannot be read or fired."""
-    return {
-        "$set": {
-            "status": str(Status.DLQ),
-            "lastError": reason[:ERROR_LENGTH],
-            "finishedAt": now,
-            "updatedAt": now,
-        },
-        "$unset": {"claimId": "", "leaseUntil": ""},
+    change: dict[str, Any] = {
+        "status": str(Status.DLQ),
+        "lastError": reason[:ERROR_LENGTH],
+        "finishedAt": now,
+        "updatedAt": now,
     }
+    if (keep := retention.get(Status.DLQ)) is not None:
+        change["expiresAt"] = now + keep
+    return {"$set": change, "$unset": {"claimId": "", "leaseUntil": ""}}

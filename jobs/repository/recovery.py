@@ -72,8 +72,9 @@ class RecoveryStore:
                 jobs.append(from_document(document))
             except UnreadableJob as exc:
                 logger.error("%s", exc, extra={"job_id": str(document["_id"])})
-                same = {key: document.get(key) for key in ("_id", "status", "claimId")}
-                self._jobs.update_one(same, dead_letter_change(str(exc), now))
+                # `$eq`, as what stands there by hand may look like a query.
+                same = {key: {"$eq": document.get(key)} for key in ("_id", "status", "claimId")}
+                self._jobs.update_one(same, dead_letter_change(str(exc), self._retention, now))
         return jobs
 
     @outages_named()
@@ -89,7 +90,8 @@ class RecoveryStore:
             UpdateOne(
                 {
                     "_id": finish.job_id,
-                    "claimId": finish.claim_id,
+                    # "": the job had none, which only happens by hand.
+                    "claimId": finish.claim_id or {"$in": ["", None]},
                     "status": str(Status.RUNNING),
                     "leaseUntil": {"$not": {"$gte": now}},
                 },

@@ -16,7 +16,7 @@ from pymongo.collection import Collection
 from jobs.errors import UnreadableJob
 from jobs.lifecycle import LIVE, Job, Status
 from jobs.repository.documents import KIND, TEMPLATE, from_document
-from jobs.repository.endings import dead_letter_change
+from jobs.repository.endings import Retention, dead_letter_change
 from jobs.repository.indexes import LIVE_RUNS, TEMPLATES_DUE
 from jobs.repository.outages import outages_named
 
@@ -39,8 +39,9 @@ class Advance:
 class TemplateStore:
     """Templates never run; the scheduler spawns their runs and moves them on."""
 
-    def __init__(self, collection: Collection[dict[str, Any]]) -> None:
+    def __init__(self, collection: Collection[dict[str, Any]], retention: Retention) -> None:
         self._jobs = collection
+        self._retention = retention
 
     @outages_named()
     def due(self, *, now: datetime, limit: int) -> list[Job]:
@@ -61,14 +62,15 @@ class TemplateStore:
 
     @outages_named()
     def next_due(self) -> datetime | None:
-        """When the next template comes due; None without templates."""
+        """When the next template comes due; None without templates, or where that is unreadable."""
         document = self._jobs.find_one(
             {**_PENDING, "scheduledAt": {"$type": "date"}},
             {"_id": 0, "scheduledAt": 1},
             sort=[("scheduledAt", 1)],
             hint=TEMPLATES_DUE,
         )
-        return None if document is None else document["scheduledAt"]
+        at = None if document is None else document["scheduledAt"]
+        return at if isinstance(at, datetime) else None
 
     @outages_named()
     def with_live_runs(self, template_ids: AnyCollection[ObjectId]) -> set[ObjectId]:
@@ -115,6 +117,6 @@ class TemplateStore:
         """pending → dlq for a template that can no longer be fired."""
         logger.error("dead-lettering a template: %s", reason, extra={"job_id": str(template_id)})
         moved = self._jobs.update_one(
-            {**_PENDING, "_id": template_id}, dead_letter_change(reason, now)
+            {**_PENDING, "_id": template_id}, dead_letter_change(reason, self._retention, now)
         )
         return moved.modified_count == 1
