@@ -277,7 +277,11 @@ FIELDS: Final[Mapping[str, Field]] = {
             "examples": [["billing", "nightly"]],
         },
     ),
-    "retry": Field("retry", _retry, POLICY_SCHEMA),
+    "retry": Field(
+        "retry",
+        _retry,
+        {**POLICY_SCHEMA, "examples": [{"strategy": "exponential", "base": 5, "cap": 600}]},
+    ),
     "timeoutSeconds": Field(
         "timeout_seconds",
         _timeout_seconds,

@@ -140,6 +140,17 @@ def _json(
     )
 
 
+def _header(name: str, description: str, *statuses: int) -> OpenApiParameter:
+    return OpenApiParameter(
+        name, location=OpenApiParameter.HEADER, description=description, response=list(statuses)
+    )
+
+
+_LOCATION: Final = _header("Location", "The new job's address.", 201)
+_LINK: Final = _header("Link", 'Leads to the next page, as rel="next"; absent on the last.', 200)
+_RETRY_AFTER: Final = _header("Retry-After", "Seconds.", 503)
+
+
 def _operation(
     operation_id: str,
     summary: str,
@@ -152,6 +163,7 @@ def _operation(
     parameters: Sequence[OpenApiParameter] = (),
 ) -> Operation:
     responses = dict(answers)
+    uses_store = 503 in errors
     for code in errors:
         meaning, example = _ERRORS[code]
         responses.setdefault(code, _json(meaning, reference("Error"), ("error", example)))
@@ -159,8 +171,8 @@ def _operation(
         operation_id=operation_id,
         summary=summary,
         description=description,
-        tags=["jobs" if 503 in errors else "about"],
-        parameters=list(parameters),
+        tags=["jobs" if uses_store else "about"],
+        parameters=[*parameters, *([_RETRY_AFTER] if uses_store else [])],
         request={"application/json": body} if body else None,
         responses=responses,
         examples=[OpenApiExample(name, value=value, request_only=True) for name, value in examples],
@@ -195,7 +207,7 @@ SUBMIT: Final = _operation(
     " stored, not that it has run.",
     {
         201: _json(
-            "The stored job. `Location` is its address.",
+            "The stored job.",
             reference("Job"),
             ("one-off", _PENDING),
             ("recurring", _TEMPLATE),
@@ -204,6 +216,7 @@ SUBMIT: Final = _operation(
     },
     (400, 413, 415, 500, 503),
     body=reference("Submission"),
+    parameters=[_LOCATION],
     examples=[("one-off", ONE_OFF), ("recurring", RECURRING)],
 )
 SUBMIT_MANY: Final = _operation(
@@ -235,21 +248,25 @@ LIST: Final = _operation(
     "Jobs, templates and runs, newest first, as a bare array. Unknown parameters are refused; an"
     " empty value counts as absent.",
     {
-        200: OpenApiResponse(
-            response={"type": "array", "items": reference("Job")},
-            description='`Link: <…>; rel="next"` leads to the next page; the last page has none.',
-            examples=[OpenApiExample("jobs", value=[_COMPLETED])],
+        200: _json(
+            "One page of them.",
+            {"type": "array", "items": reference("Job")},
+            ("jobs", [_COMPLETED]),
         )
     },
     (400, 500, 503),
     parameters=[
-        OpenApiParameter(
-            name,
-            type=dict(parameter.schema),
-            required=parameter.required,
-            description=parameter.description,
-        )
-        for name, parameter in PARAMETERS.items()
+        *(
+            OpenApiParameter(
+                name,
+                type=dict(parameter.schema),
+                required=parameter.required,
+                description=parameter.description,
+                examples=[OpenApiExample(name, value=parameter.example)],
+            )
+            for name, parameter in PARAMETERS.items()
+        ),
+        _LINK,
     ],
 )
 GET: Final = _operation(
@@ -292,9 +309,9 @@ RUN: Final = _operation(
     "Run a template now",
     "Spawns one run beside the template's occurrences, also while it is paused. Takes no body."
     " Repeating the request spawns another run. 409 for a job that is no template.",
-    {201: _json("The run. `Location` is its address.", reference("Job"), ("run", _RUN))},
+    {201: _json("The run.", reference("Job"), ("run", _RUN))},
     (400, 404, 409, 500, 503),
-    parameters=[_ID_PARAMETER],
+    parameters=[_ID_PARAMETER, _LOCATION],
 )
 HEALTH: Final = _operation(
     "health",

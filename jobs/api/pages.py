@@ -49,6 +49,7 @@ class Answer:
     phrase: str
     description: str
     kind: str
+    headers: dict[str, str]
     samples: list[Sample]
 
 
@@ -63,6 +64,8 @@ class Operation:
     description: str
     parameters: list[Row]
     takes: str
+    takes_shape: str
+    """The named schema in it."""
     samples: list[Sample]
     answers: list[Answer]
 
@@ -92,6 +95,7 @@ def _operations(paths: Mapping[str, Any]) -> Iterator[Operation]:
     for path, methods in paths.items():
         for method, operation in methods.items():
             body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            takes = _kind(body["schema"]) if body else ""
             yield Operation(
                 anchor=operation["operationId"],
                 method=method.upper(),
@@ -107,7 +111,8 @@ def _operations(paths: Mapping[str, Any]) -> Iterator[Operation]:
                     )
                     for parameter in operation.get("parameters", ())
                 ],
-                takes=_kind(body["schema"]) if body else "",
+                takes=takes,
+                takes_shape=takes.rpartition(" ")[2],
                 samples=_samples(body),
                 answers=[
                     _answer(status, answer) for status, answer in operation["responses"].items()
@@ -119,7 +124,12 @@ def _answer(status: str, answer: Mapping[str, Any]) -> Answer:
     ((media_type, content),) = answer["content"].items()
     kind = _kind(content["schema"]) if media_type == "application/json" else media_type
     return Answer(
-        status, HTTPStatus(int(status)).phrase, answer["description"], kind, _samples(content)
+        status=status,
+        phrase=HTTPStatus(int(status)).phrase,
+        description=answer["description"],
+        kind=kind,
+        headers={name: header["description"] for name, header in answer.get("headers", {}).items()},
+        samples=_samples(content),
     )
 
 
@@ -134,12 +144,13 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _rows(schema: _Schema) -> list[Row]:
-    required = schema.get("required", ())
-    return [
-        _row(name, field, name in required, field.get("description", ""))
-        for name, field in schema["properties"].items()
-    ]
+def _rows(schema: _Schema, prefix: str = "") -> list[Row]:
+    rows = []
+    for name, field in schema.get("properties", {}).items():
+        required = name in schema.get("required", ())
+        rows.append(_row(prefix + name, field, required, field.get("description", "")))
+        rows += _rows(field, f"{prefix}{name}.")
+    return rows
 
 
 def _row(name: str, schema: _Schema, required: bool, description: str) -> Row:

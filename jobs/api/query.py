@@ -32,6 +32,7 @@ class Parameter:
     parse: Callable[[str], Any]
     schema: Mapping[str, Any]
     description: str
+    example: str | int
     required: bool = False
 
 
@@ -94,21 +95,25 @@ def _limit(text: str) -> int:
 
 PARAMETERS: Final[Mapping[str, Parameter]] = {
     "tenantId": Parameter(
-        "tenant_id", str, {"type": "string"}, "Whose jobs and templates.", required=True
+        "tenant_id", str, {"type": "string"}, "Whose jobs and templates.", "tenant-a", required=True
     ),
     "status": Parameter(
         "status",
         _status,
         {"type": "string", "enum": [str(status) for status in Status]},
         "Only jobs with this status.",
+        "dlq",
     ),
-    "jobType": Parameter("job_type", str, {"type": "string"}, "Only jobs of this type."),
-    "tag": Parameter("tag", str, {"type": "string"}, "Only jobs that carry this tag."),
+    "jobType": Parameter(
+        "job_type", str, {"type": "string"}, "Only jobs of this type.", "log-message"
+    ),
+    "tag": Parameter("tag", str, {"type": "string"}, "Only jobs that carry this tag.", "nightly"),
     "templateId": Parameter(
         "template_id",
         parse_id,
         {"type": "string", "pattern": "^[0-9a-fA-F]{24}$"},
         "Only runs of this template.",
+        "03f54cc4a8b9c1b8e3a8d7f2",
     ),
     "limit": Parameter(
         "limit",
@@ -116,6 +121,7 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
         {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
         f"At most so many. What is no positive number means {DEFAULT_LIMIT}; larger ones are"
         f" capped at {MAX_LIMIT}.",
+        50,
     ),
     "cursor": Parameter(
         "before",
@@ -123,5 +129,6 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
         {"type": "string"},
         "Where to go on: taken from the `Link` header of the page before. Following `Link` visits"
         " each job exactly once, also while jobs are being submitted.",
+        "AAABoilcCA8qsgvJ4M6veD-q6_k",
     ),
 }
