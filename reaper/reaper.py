@@ -14,7 +14,7 @@ from jobs.errors import StoreUnavailable
 from jobs.lifecycle import Finish, Job, Outcome
 from jobs.messages import dead_letter_message
 from jobs.repository import Repository
-from reaper.metrics import RECOVERED
+from reaper.metrics import JOBS_BY_STATUS, RECOVERED
 
 if TYPE_CHECKING:
     from chronos_site.env import ReaperConfig
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BATCH = 1000
+_COUNT_LIMIT = 100_000
 _AFTER_OUTAGE = timedelta(seconds=10)
 # An executor announces its dead letters itself, within moments.
 _ANNOUNCING = timedelta(seconds=15)
@@ -53,7 +54,10 @@ class Reaper:
             # their silence counts again.
             self._had_outage = True
             raise
-        return self._announce(now) or more
+        more = self._announce(now) or more
+        for status, count in self._repository.census.by_status(limit=_COUNT_LIMIT).items():
+            JOBS_BY_STATUS.labels(status).set(count)
+        return more
 
     def wait(self) -> None:
         """Until the next round."""

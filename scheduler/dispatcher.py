@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from jobs.repository import Repository
 from jobs.repository.dispatch import DueJob
 from jobs.repository.nodes import Node
 from scheduler.credit import credits, share
-from scheduler.metrics import CLAIMED, DISPATCH_ERRORS
+from scheduler.metrics import CLAIMED, DISPATCH_ERRORS, DISPATCH_LAG_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -134,8 +135,10 @@ class Dispatcher:
             self._take_back([ours[place] for place in failed], claim_id, now)
         else:
             self._pause = 0.0
-        for job_type in {job.job_type for job in ours}:
-            CLAIMED.labels(job_type).inc(sum(1 for job in ours if job.job_type == job_type))
+        for job_type, count in Counter(job.job_type for job in ours).items():
+            CLAIMED.labels(job_type).inc(count)
+        for job in ours:
+            DISPATCH_LAG_SECONDS.observe((now - job.due_at).total_seconds())
         return len(ours) - len(failed)
 
     def _take_back(self, jobs: Sequence[DueJob], claim_id: str, now: datetime) -> None:

@@ -11,6 +11,7 @@ from pymongo.errors import ConfigurationError, InvalidURI
 from jobs.errors import ConfigError, NotProvisioned
 from jobs.lifecycle import Status
 from jobs.repository import indexes
+from jobs.repository.census import Census
 from jobs.repository.claims import ClaimStore
 from jobs.repository.clock import StoreClock
 from jobs.repository.dead_letters import DeadLetterStore
@@ -59,6 +60,7 @@ class Repository:
         self.claims = ClaimStore(collection, retention)
         self.recovery = RecoveryStore(collection, retention)
         self.dead_letters = DeadLetterStore(collection)
+        self.census = Census(collection)
         self.templates = TemplateStore(collection, retention)
         self.nodes = NodeStore(self._database["nodes"])
 

@@ -24,11 +24,12 @@ _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True)
 class DueJob:
-    """What a dispatch message needs to know of a job."""
+    """What dispatching needs to know of a job."""
 
     id: ObjectId
     job_type: str
     priority: int
+    due_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,12 @@ class DispatchStore:
         """
         found = self._jobs.find(
             self._due_query(job_type, {"$lte": now}),
-            {"priority": 1},
+            {"priority": 1, "scheduledAt": 1},
             hint=DUE,
             batch_size=limit,
         )
         return [
-            DueJob(document["_id"], job_type, _priority(document))
+            DueJob(document["_id"], job_type, _priority(document), document["scheduledAt"])
             for document in found.sort(_DISPATCH_ORDER).limit(limit)
         ]
 

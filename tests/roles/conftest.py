@@ -71,7 +71,7 @@ def queue(
 
 def dispatch(repo: Repository, publisher: Publisher, jobs: Iterable[Job]) -> None:
     """Move pending jobs to queued and wake their executors, whatever these can take."""
-    due = [DueJob(job.id, job.job_type, job.priority) for job in jobs]
+    due = [DueJob(job.id, job.job_type, job.priority, job.scheduled_at) for job in jobs]
     ids = [job.id for job in due]
     assert repo.dispatch.queue(ids, claim_id=uuid4().hex, now=repo.clock.now()) == set(ids)
     assert publisher.publish([dispatch_message(job) for job in due]) == []
