@@ -153,7 +153,7 @@ def test_no_template_edited_by_hand_stops_a_method(repo: Repository, documents: 
 def test_text_that_is_no_utf_8_hides_no_other_job(repo: Repository, documents: Documents) -> None:
     odd, neighbour = (a_complete_job(Status.PENDING, last_error="ÄÖ") for _ in range(2))
     raw = bson.encode(to_document(odd)).replace("ÄÖ".encode(), b"\xff\xfe\xff\xfe")
-    documents.insert_one(RawBSONDocument(raw))  # type: ignore[arg-type]
+    documents.insert_one(RawBSONDocument(raw))
     repo.jobs.insert([neighbour])
 
     page = repo.jobs.page("tenant-a", limit=10)
