@@ -20,11 +20,15 @@ logger = logging.getLogger("executor.handler")
 JobLogger = logging.LoggerAdapter[logging.Logger]
 
 
-class BadPayload(Exception):
+class AttemptError(Exception):
+    """Why an attempt failed, in words that need no name of an exception before them."""
+
+
+class BadPayload(AttemptError):
     """The stored payload is not a JSON object."""
 
 
-class BadResult(Exception):
+class BadResult(AttemptError):
     """What the handler returned cannot be stored."""
 
 
@@ -120,6 +124,6 @@ def describe(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - a handler's exception may break even here
         text = "(its text cannot be shown)"
-    if isinstance(error, Retry | Fail | BadPayload | BadResult):
+    if isinstance(error, Retry | Fail | AttemptError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
+from contextlib import suppress
 from datetime import datetime
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -11,7 +13,7 @@ from typing import Any
 
 import django
 
-from executor.calls import call, context_for, describe
+from executor.calls import AttemptError, BadPayload, call, context_for, describe
 from jobs.lifecycle import Job
 from jobs.registry import Fail, Retry, Snooze, handlers
 
@@ -20,11 +22,11 @@ _SPAWN = multiprocessing.get_context("spawn")
 _LOOK_SECONDS = 0.1
 
 
-class HandlerDied(Exception):
+class HandlerDied(AttemptError):
     """The child process ended in the middle of an attempt."""
 
 
-class RemoteError(Exception):
+class RemoteError(AttemptError):
     """An exception in the child; the text names it."""
 
 
@@ -35,6 +37,14 @@ class Child:
         self._process: BaseProcess | None = None
         self._pipe: Connection[Any, Any] | None = None
 
+    def prepare(self) -> None:
+        """Have the process ready, so that its start does not count as the handler's time.
+
+        What goes wrong here shows in `run`.
+        """
+        with suppress(EOFError, OSError):
+            self._connected()
+
     def run(self, job: Job, started_at: datetime, cancelled: Event) -> str | None:
         """Run an attempt in the child; kill it when `cancelled` is set.
 
@@ -42,8 +52,8 @@ class Child:
             HandlerDied: the process ended, by itself or because the attempt was cancelled.
             RemoteError, Retry, Fail, Snooze: what the handler raised.
         """
-        pipe = self._connected()
         try:
+            pipe = self._connected()
             pipe.send((job, started_at))
             while not pipe.poll(_LOOK_SECONDS):
                 if cancelled.is_set():
@@ -75,6 +85,7 @@ class Child:
             self._process.start()
             theirs.close()
             self._pipe = ours
+            self._pipe.recv()
         return self._pipe
 
     def close(self) -> int | None:
@@ -92,14 +103,16 @@ class Child:
 
 
 def _serve(pipe: Connection[Any, Any]) -> None:
+    # Ctrl-C and service managers signal the whole group. Only the parent decides when this ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     django.setup()
     known = handlers()
-    while True:
-        try:
+    pipe.send("ready")
+    with suppress(EOFError):
+        while True:
             job, started_at = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
-            return
-        pipe.send(_attempt(known, job, started_at))
+            pipe.send(_attempt(known, job, started_at))
 
 
 def _attempt(known: Any, job: Job, started_at: datetime) -> tuple[str, Any]:
@@ -108,7 +121,7 @@ def _attempt(known: Any, job: Job, started_at: datetime) -> tuple[str, Any]:
         return "result", call(known[job.job_type].function, context)
     except Retry as exc:
         return "retry", (describe(exc), exc.after)
-    except Fail as exc:
+    except (Fail, BadPayload) as exc:
         return "fail", describe(exc)
     except Snooze as exc:
         return "snooze", exc.until

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.1
 _REPORT_SECONDS = 2.0
-_LOSS_SECONDS = 2.0
+_LOSS_SECONDS = 1.0
 # Reports for smaller changes than this would only follow the noise.
 _NOTABLE_CHANGE = 1.25
 

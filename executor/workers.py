@@ -90,17 +90,19 @@ class Workers:
 
     def _work(self, held: Held, child: Child) -> bool:
         """Run one handler. False when this thread was replaced meanwhile."""
+        job = held.job
+        handler = self._handlers.get(job.job_type)
+        if handler is not None and handler.in_process:
+            child.prepare()
         if not held.begin():
             self._started.give()
             return True
-        job = held.job
         begun = time.monotonic()
         now = self._clock()
         started_at = held.started_at or now
         START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
 
         def attempt() -> str | None:
-            handler = self._handlers.get(job.job_type)
             if handler is None:
                 raise Fail(f"this executor has no handler for {job.job_type!r}")
             if handler.in_process:

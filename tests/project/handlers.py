@@ -39,6 +39,12 @@ def exit_child(context: Context) -> None:
     os._exit(66)
 
 
+@handler("test-raise-in-process", in_process=True)
+def raise_in_child(context: Context) -> None:
+    """Fail as many handlers fail."""
+    raise LookupError("no such invoice")
+
+
 @handler("test-pid-in-process", in_process=True)
 def tell_pid(context: Context) -> int:
     """Return the process that the handler runs in."""
