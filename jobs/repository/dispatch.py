@@ -72,7 +72,7 @@ class DispatchStore:
             batch_size=limit,
         )
         return [
-            DueJob(document["_id"], job_type, _priority(document), document["scheduledAt"])
+            _due_job(document, job_type, now)
             for document in found.sort(_DISPATCH_ORDER).limit(limit)
         ]
 
@@ -223,7 +223,11 @@ class DispatchStore:
             if change is None:
                 yield None
             else:
-                written = change.get("fullDocument") or change["updateDescription"]["updatedFields"]
+                written = (
+                    change["fullDocument"]
+                    if "fullDocument" in change
+                    else change["updateDescription"]["updatedFields"]
+                )
                 due_at, job_type = written.get("scheduledAt"), written.get("jobType")
                 is_job = written.get(KIND) == RUNNABLE and isinstance(job_type, str)
                 yield Wake(
@@ -232,7 +236,12 @@ class DispatchStore:
                 )
 
 
-def _priority(document: Mapping[str, Any]) -> int:
-    # Whoever claims the job finds that it cannot be read; it must not block the others here.
-    priority = document.get("priority")
-    return priority if isinstance(priority, int) else 0
+def _due_job(document: Mapping[str, Any], job_type: str, now: datetime) -> DueJob:
+    # What is wrong by hand is found by whoever claims the job; here it must not block the others.
+    priority, due_at = document.get("priority"), document["scheduledAt"]
+    return DueJob(
+        document["_id"],
+        job_type,
+        priority if isinstance(priority, int) else 0,
+        due_at if isinstance(due_at, datetime) else now,
+    )

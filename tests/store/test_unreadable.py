@@ -83,6 +83,7 @@ def one_round(repo: Repository) -> None:
     everything = 100_000
     repo.jobs.page("tenant-a", limit=5000)
     set(repo.dispatch.in_flight())
+    repo.census.by_status(limit=everything)
     repo.dispatch.next_due("noop", after=LONG_AGO - timedelta(days=1), until=LATER)
     repo.recovery.requeue_lost_messages(queued_before=NOW, now=NOW)
     repo.recovery.reclaim_unstarted(now=NOW)
@@ -98,6 +99,7 @@ def one_round(repo: Repository) -> None:
     due = repo.dispatch.due("noop", now=NOW, limit=everything)
     for job in due:
         dispatch_message(job)
+        assert NOW - job.due_at >= timedelta(0)
     queued = repo.dispatch.queue([job.id for job in due], claim_id="q", now=NOW)
     claimed = repo.claims.claim(
         list(queued), owner="e", claim_id="c", lease=timedelta(minutes=1), now=NOW
