@@ -91,6 +91,7 @@ class Executor:
         self._intakes = [
             Intake(
                 Subscription(broker, job_type, name),
+                job_type=job_type,
                 owner=name,
                 lease=config.claim_timeout,
                 repository=repository,

@@ -34,6 +34,7 @@ class Intake:
         self,
         subscription: Subscription,
         *,
+        job_type: str,
         owner: str,
         lease: timedelta,
         repository: Repository,
@@ -44,6 +45,7 @@ class Intake:
         stop: threading.Event,
     ) -> None:
         self._subscription = subscription
+        self._job_type = job_type
         self._owner = owner
         self._lease = lease
         self._repository = repository
@@ -118,6 +120,8 @@ class Intake:
                 ),
                 stop=self._stop,
             )
+            if jobs:
+                jobs = self._without_strays(jobs)
         finally:
             if start:
                 self._started.give(len(job_ids) - len(jobs or ()))
@@ -125,3 +129,13 @@ class Intake:
             helds = self._holdings.add(jobs)
             (self._workers.submit if start else self._starter.put)(helds)
         return jobs
+
+    def _without_strays(self, jobs: Sequence[Job]) -> list[Job]:
+        """Give back what a message in the wrong topic named: others have its handler."""
+        strays = [job for job in jobs if job.job_type != self._job_type]
+        if strays:
+            claims = [(job.id, job.claim_id or "") for job in strays]
+            now = self._repository.clock.now()
+            logger.warning("%d messages came in the topic of %s", len(strays), self._job_type)
+            persist(lambda: self._repository.claims.hand_back(claims, now=now), stop=self._stop)
+        return [job for job in jobs if job.job_type == self._job_type]

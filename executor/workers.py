@@ -19,7 +19,7 @@ from executor.pace import Pace
 from executor.writer import Writer
 from jobs import attempts
 from jobs.lifecycle import Outcome
-from jobs.registry import Fail, Handler
+from jobs.registry import Handler
 
 
 class Workers:
@@ -91,8 +91,8 @@ class Workers:
     def _work(self, held: Held, child: Child) -> bool:
         """Run one handler. False when this thread was replaced meanwhile."""
         job = held.job
-        handler = self._handlers.get(job.job_type)
-        if handler is not None and handler.in_process:
+        handler = self._handlers[job.job_type]
+        if handler.in_process:
             child.prepare()
         if not held.begin():
             self._started.give()
@@ -103,8 +103,6 @@ class Workers:
         START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
 
         def attempt() -> str | None:
-            if handler is None:
-                raise Fail(f"this executor has no handler for {job.job_type!r}")
             if handler.in_process:
                 return child.run(job, now, held.cancelled)
             return call(handler.function, context_for(job, now, held.cancelled))

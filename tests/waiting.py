@@ -13,10 +13,19 @@ DEADLINE: Final = timedelta(seconds=30)
 _LOOK_SECONDS: Final = 0.02
 
 
-def wait_for(look: Callable[[], T], *, deadline: timedelta = DEADLINE) -> T:
-    """The first true answer of `look`. Fails with the last answer when none came in time."""
+def wait_for(
+    look: Callable[[], T],
+    *,
+    deadline: timedelta = DEADLINE,
+    show: Callable[[], object] | None = None,
+) -> T:
+    """The first true answer of `look`.
+
+    Fails when none came in time, with what `show` tells, or else with the last answer.
+    """
     give_up_at = time.monotonic() + deadline.total_seconds()
     while not (answer := look()):
-        assert time.monotonic() < give_up_at, f"still {answer!r} after {deadline}"
+        if time.monotonic() > give_up_at:
+            raise AssertionError(f"after {deadline} still {show() if show else answer!r}")
         time.sleep(_LOOK_SECONDS)
     return answer

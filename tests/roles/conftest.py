@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -183,9 +184,12 @@ def wait_until_all(repo: Repository) -> Callable[..., list[Job]]:
 
     def wait(jobs: Iterable[Job], status: Status, **patience: Any) -> list[Job]:
         def look() -> list[Job]:
-            now = [repo.jobs.get(job.id) for job in jobs]
+            return [repo.jobs.get(job.id) for job in jobs]
+
+        def reached() -> list[Job]:
+            now = look()
             return now if all(job.status is status for job in now) else []
 
-        return wait_for(look, **patience)
+        return wait_for(reached, show=lambda: Counter(job.status for job in look()), **patience)
 
     return wait

@@ -150,14 +150,3 @@ def test_a_job_that_was_lost_in_the_queue_is_not_run(
     assert [ends.get()[0], ends.get()[0]] == [first, last]
     assert ran == [str(first.job.id), str(last.job.id)]
     assert started.taken == 0
-
-
-def test_a_type_without_handler_is_a_dead_letter(
-    hire: Callable[..., Workers], ends: Ends, started: Allowance
-) -> None:
-    hire(lambda context: None).submit(take(started, 1, job_type="forgotten"))
-
-    finish = ends.get()[1]
-
-    assert finish.status is Status.DLQ
-    assert "no handler for 'forgotten'" in (finish.last_error or "")
