@@ -143,9 +143,12 @@ def test_ctrl_c_while_servers_start_leaves_nothing(
     stack = start_devstack()
     stack.wait_for_line("etcd starts")
 
+    # As from `timeout make demo`: both signal the whole group.
     stack.interrupt()
+    os.kill(stack.pid, signal.SIGTERM)
 
     assert stack.wait() == 0
+    assert stack.output.endswith("| stopped")
     assert_nothing_is_left(directory)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import time
 from argparse import ArgumentParser
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -19,7 +20,9 @@ from devstack.stack import Stack, data_directory
 from devstack.terminal import Terminal
 from jobs.errors import ChronosError
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ECHO_SECONDS: Final = 0.5
+"""One Ctrl-C may arrive twice, from the terminal and from `make` or `timeout`."""
 
 
 class Command(BaseCommand):
@@ -52,7 +55,7 @@ class Command(BaseCommand):
 
     def _run(self, terminal: Terminal, options: dict[str, Any]) -> None:
         for number in SIGNALS:
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, _interrupt)
         # One line for each look at whether something answers is too many.
         logging.getLogger("httpx").setLevel(logging.WARNING)
         stack = Stack(settings.ENV, terminal)
@@ -74,8 +77,7 @@ class Command(BaseCommand):
             if options["exit"]:
                 raise CommandError("Stopped before the demo was over.", returncode=130) from exc
         finally:
-            for number in SIGNALS:
-                signal.signal(number, _end_at_once)
+            _stop_only_once()
             terminal.say("stopping")
             stack.stop()
             terminal.say("stopped")
@@ -96,6 +98,18 @@ def _show_urls(stack: Stack, terminal: Terminal) -> None:
         terminal.say(f"metrics  {stack.metrics_url(role)}/metrics  ({role.name})")
 
 
-def _end_at_once(number: int, frame: FrameType | None) -> None:
-    # Every child dies with this process.
-    os._exit(128 + number)
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _stop_only_once()
+    raise KeyboardInterrupt
+
+
+def _stop_only_once() -> None:
+    """From now on only another Ctrl-C counts: it ends this process, and with it every child."""
+    since = time.monotonic()
+
+    def insist(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and time.monotonic() - since > ECHO_SECONDS:
+            os._exit(128 + number)
+
+    for number in SIGNALS:
+        signal.signal(number, insist)
