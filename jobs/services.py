@@ -19,6 +19,7 @@ from jobs.errors import DuplicateKey, InvalidCron, InvalidJob, KeyCollision, Wro
 from jobs.intake import Intake, Outcome
 from jobs.lifecycle import Job, Status
 from jobs.repository import Repository
+from jobs.repository.documents import BrokenJob
 from jobs.spawn import spawn
 from jobs.submission import job_from
 
@@ -78,7 +79,7 @@ class Services:
             for result in results
         ]
 
-    def cancel(self, job_id: ObjectId) -> Job:
+    def cancel(self, job_id: ObjectId) -> Job | BrokenJob:
         """Stop a job or template for good. Runs that a template has spawned go on.
 
         Raises:
@@ -89,7 +90,7 @@ class Services:
         moved = self.repository.interventions.cancel(job_id, now=now)
         return moved or self._refuse(job_id, "cancelled")
 
-    def redrive(self, job_id: ObjectId) -> Job:
+    def redrive(self, job_id: ObjectId) -> Job | BrokenJob:
         """Give a dead letter or a cancelled job all its attempts again.
 
         A job is due at once, a template at its next occurrence.
@@ -104,7 +105,7 @@ class Services:
         moved = self.repository.interventions.redrive(job_id, due_at=due_at, now=now)
         return moved or self._refuse(job_id, "redriven")
 
-    def pause(self, job_id: ObjectId) -> Job:
+    def pause(self, job_id: ObjectId) -> Job | BrokenJob:
         """Stop a template from spawning runs.
 
         Raises:
@@ -115,7 +116,7 @@ class Services:
         moved = self.repository.interventions.pause(job_id, now=now)
         return moved or self._refuse(job_id, "paused", only_templates=True)
 
-    def resume(self, job_id: ObjectId) -> Job:
+    def resume(self, job_id: ObjectId) -> Job | BrokenJob:
         """Let a paused template go on with its next occurrence; those in between are dropped.
 
         Raises:

@@ -11,7 +11,7 @@ from pymongo import ReturnDocument
 from pymongo.collection import Collection
 
 from jobs.lifecycle import LIVE, Job, Status
-from jobs.repository.documents import KIND, TEMPLATE, from_document
+from jobs.repository.documents import KIND, TEMPLATE, BrokenJob, read_document
 from jobs.repository.outages import outages_named
 
 # What a job has only while it is queued, leased or over.
@@ -36,7 +36,7 @@ class InterventionStore:
     def __init__(self, collection: Collection[dict[str, Any]]) -> None:
         self._jobs = collection
 
-    def cancel(self, job_id: ObjectId, *, now: datetime) -> Job | None:
+    def cancel(self, job_id: ObjectId, *, now: datetime) -> Job | BrokenJob | None:
         """Stop a job for good. A running handler learns of it by its lease."""
         return self._move(
             {"_id": job_id},
@@ -45,7 +45,9 @@ class InterventionStore:
             {"claimId": "", "leaseUntil": ""},
         )
 
-    def redrive(self, job_id: ObjectId, *, due_at: datetime, now: datetime) -> Job | None:
+    def redrive(
+        self, job_id: ObjectId, *, due_at: datetime, now: datetime
+    ) -> Job | BrokenJob | None:
         """Give a dead letter or a cancelled job all its attempts again.
 
         Args:
@@ -67,7 +69,7 @@ class InterventionStore:
             _TRACES,
         )
 
-    def pause(self, job_id: ObjectId, *, now: datetime) -> Job | None:
+    def pause(self, job_id: ObjectId, *, now: datetime) -> Job | BrokenJob | None:
         """Stop a template from spawning runs."""
         return self._move(
             {"_id": job_id, KIND: TEMPLATE},
@@ -75,7 +77,9 @@ class InterventionStore:
             {"$set": {"status": str(Status.PAUSED), "updatedAt": now}},
         )
 
-    def resume(self, job_id: ObjectId, *, next_at: datetime, now: datetime) -> Job | None:
+    def resume(
+        self, job_id: ObjectId, *, next_at: datetime, now: datetime
+    ) -> Job | BrokenJob | None:
         """Let a paused template go on with the occurrence `next_at`."""
         return self._move(
             {"_id": job_id, KIND: TEMPLATE},
@@ -90,10 +94,10 @@ class InterventionStore:
         allowed: Sequence[Status],
         change: Mapping[str, Any],
         unset: Mapping[str, str] | None = None,
-    ) -> Job | None:
+    ) -> Job | BrokenJob | None:
         document = self._jobs.find_one_and_update(
             {**which, "status": {"$in": [str(status) for status in allowed]}},
             {**change, **({"$unset": unset} if unset else {})},
             return_document=ReturnDocument.AFTER,
         )
-        return None if document is None else from_document(document)
+        return None if document is None else read_document(document)

@@ -330,7 +330,7 @@ def test_a_redriven_job_no_longer_expires(forgetful: Repository) -> None:
 
     redriven = forgetful.interventions.redrive(job.id, due_at=NOW, now=NOW)
 
-    assert redriven is not None
+    assert isinstance(redriven, Job)
     assert redriven.expires_at is None
 
 
