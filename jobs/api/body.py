@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.http import UnreadablePostError
+from gunicorn.http.errors import ParseException
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 
@@ -66,7 +67,7 @@ def _read(request: Request, limit: int) -> bytes:
     try:
         stream = request.META["wsgi.input"] if is_chunked else request
         body: bytes = stream.read(limit + 1)
-    except (UnreadablePostError, OSError) as exc:
+    except (UnreadablePostError, OSError, ParseException) as exc:
         raise InvalidJob("body", "ended early or is wrongly framed") from exc
     if len(body) > limit:
         raise _too_large(limit)

@@ -26,7 +26,7 @@ from jobs.probes import Probes
 
 logger = logging.getLogger(__name__)
 
-_READ_TIMEOUT_SECONDS: Final = 30
+_READ_TIMEOUT_SECONDS: Final = 10
 _BACKLOG: Final = 2048
 _MALFORMED: Final = {
     http_errors.LimitRequestLine: (414, "the request line is too long"),
@@ -53,7 +53,9 @@ def listen(host: str, port: int, setting: str) -> socket.socket:
         raise ConfigError(
             f"cannot listen on {host}:{port} ({exc.strerror}). Set {setting} to a free port."
         ) from exc
-    # Connections inherit it. Without a limit, clients that send nothing more keep all threads.
+    # Clients that send nothing, or nothing more, must not keep all threads: a connection is taken
+    # when its first bytes are there, and inherits a limit to the wait for the next.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _READ_TIMEOUT_SECONDS)
     limit = struct.pack("ll", _READ_TIMEOUT_SECONDS, 0)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
     return listener
