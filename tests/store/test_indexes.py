@@ -1,0 +1,37 @@
+"""A store without its indexes is refused, with the command that makes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronos_site.env import StoreConfig
+from jobs.errors import ConfigError, NotProvisioned
+from jobs.repository import Repository
+from jobs.repository.indexes import JOBS
+from tests.store.conftest import Documents
+
+
+def test_an_empty_database_is_refused_until_it_has_its_indexes(store_config: StoreConfig) -> None:
+    repository = Repository.connect(store_config)
+
+    with pytest.raises(NotProvisioned, match=r"manage\.py migrate"):
+        repository.require_indexes()
+    repository.ensure_indexes()
+    repository.require_indexes()
+
+    repository.ensure_indexes()
+    repository.close()
+
+
+def test_each_missing_index_is_named(repo: Repository, documents: Documents) -> None:
+    for model in JOBS:
+        documents.drop_index(model.document["name"])
+
+        with pytest.raises(NotProvisioned, match=model.document["name"]):
+            repo.require_indexes()
+
+
+@pytest.mark.parametrize("uri", ["mongodb://", "mongodb://host:port/", "http://x/"])
+def test_an_address_that_cannot_be_read_names_its_variable(uri: str) -> None:
+    with pytest.raises(ConfigError, match="MONGO_URI"):
+        Repository.connect(StoreConfig(uri, "chronos"))
