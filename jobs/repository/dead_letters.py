@@ -42,6 +42,7 @@ class DeadLetterStore:
             {**_DLQ, "dlqPublishedAt": None, "finishedAt": {"$lt": before}},
             hint=UNANNOUNCED,
             limit=limit,
+            batch_size=limit,
         )
         return [_dead_letter(document) for document in found]
 

@@ -67,7 +67,8 @@ class RecoveryStore:
         """
         query = {"status": str(Status.RUNNING), "leaseUntil": {"$not": {"$gte": now}}}
         jobs = []
-        for document in self._jobs.find(query, hint=IN_FLIGHT_INDEX, limit=limit):
+        found = self._jobs.find(query, hint=IN_FLIGHT_INDEX, limit=limit, batch_size=limit)
+        for document in found:
             try:
                 jobs.append(from_document(document))
             except UnreadableJob as exc:

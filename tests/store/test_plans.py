@@ -1,0 +1,237 @@
+"""Every hot query finds its jobs by an index: at 200,000 stored jobs it looks at few others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain, islice
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+from bson import ObjectId
+from pymongo import MongoClient
+
+from chronos_site.env import StoreConfig
+from devstack.mongo import Mongod
+from jobs import attempts
+from jobs.lifecycle import Job, Status, job_id_for
+from jobs.repository import Repository
+from jobs.repository.documents import to_document
+from jobs.repository.templates import Advance
+from tests.builders import NOW, a_job, a_template
+from tests.store.plans import Explainer, Plan, Recorder
+
+HOUR: Final = timedelta(hours=1)
+MILLISECOND: Final = timedelta(milliseconds=1)
+TYPES: Final = ("noop", "slow", "flaky", "log-message")
+STORED: Final = 200_000
+DUE: Final = 5_000
+DUE_OF_A_TYPE: Final = DUE // len(TYPES)
+IN_FLIGHT: Final = 1_500
+DUE_TEMPLATES: Final = 100
+UNANNOUNCED: Final = 1_000
+PRIORITIES: Final = {"noop": 10, "slow": 1_000, "flaky": 1, "log-message": 10}
+"""Distinct priorities of the pending jobs of each type."""
+BATCH: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Store:
+    """A large store, and the means to look at its plans."""
+
+    repo: Repository
+    explainer: Explainer
+
+    def plans(self, call: Callable[[Repository], object]) -> list[Plan]:
+        return self.explainer.plans(lambda: call(self.repo))
+
+    def plan(self, call: Callable[[Repository], object]) -> Plan:
+        (plan,) = self.plans(call)
+        return plan
+
+
+def documents() -> Iterator[dict[str, Any]]:
+    """200,000 jobs and templates, most of them over or not yet due."""
+
+    def some(count: int, job: Job) -> Iterator[dict[str, Any]]:
+        document = to_document(job)
+        for number in range(count):
+            job_id = ObjectId()
+            yield document | {
+                "_id": job_id,
+                "idempotencyKey": str(job_id),
+                "tenantId": f"tenant-{number % 5}",
+                "createdAt": NOW - number * MILLISECOND,
+            }
+
+    def pending(count: int, scheduled_at: datetime) -> Iterator[dict[str, Any]]:
+        for number, document in enumerate(some(count, a_job())):
+            job_type = TYPES[number % len(TYPES)]
+            yield document | {
+                "jobType": job_type,
+                "priority": number // len(TYPES) % PRIORITIES[job_type],
+                "scheduledAt": scheduled_at + number * MILLISECOND,
+            }
+
+    held: dict[str, Any] = {"claim_id": "c1", "queued_at": NOW - HOUR, "lease_until": NOW - HOUR}
+    dead = a_job(status=Status.DLQ, finished_at=NOW - HOUR)
+    template_id = job_id_for("t")
+    return chain(
+        pending(DUE, NOW - HOUR),
+        pending(50_000, NOW + HOUR),
+        some(135_500, a_job(status=Status.COMPLETED, template_id=template_id, finished_at=NOW)),
+        some(4_000, a_job(status=Status.CANCELLED)),
+        some(IN_FLIGHT // 3, a_job(status=Status.QUEUED, **held)),
+        some(IN_FLIGHT // 3, a_job(status=Status.CLAIMED, **held)),
+        some(IN_FLIGHT // 3, a_job(status=Status.RUNNING, template_id=template_id, **held)),
+        some(UNANNOUNCED, dead),
+        (document | {"dlqPublishedAt": NOW} for document in some(2_000, dead)),
+        some(DUE_TEMPLATES, a_template(scheduled_at=NOW - HOUR)),
+        some(900, a_template(scheduled_at=NOW + HOUR)),
+    )
+
+
+@pytest.fixture(scope="module")
+def store(mongo_server: Mongod) -> Iterator[Store]:
+    config = StoreConfig(mongo_server.location, f"test_{uuid4().hex}")
+    recorder = Recorder()
+    client: MongoClient[dict[str, Any]] = MongoClient(
+        config.uri, tz_aware=True, event_listeners=[recorder]
+    )
+    collection = client[config.database]["jobs"]
+    stream = documents()
+    while batch := list(islice(stream, BATCH)):
+        collection.insert_many(batch, ordered=False)
+    assert collection.estimated_document_count() == STORED
+    repo = Repository(client, config)
+    repo.ensure_indexes()
+    yield Store(repo, Explainer(client, recorder, config.database))
+    client.drop_database(config.database)
+    client.close()
+
+
+def nobody() -> ObjectId:
+    return job_id_for("nobody's")
+
+
+@pytest.mark.parametrize("job_type", TYPES)
+@pytest.mark.parametrize("limit", [1, 100, 1_000, 10_000])
+def test_the_claims_search_looks_at_little_more_than_it_returns(
+    store: Store, job_type: str, limit: int
+) -> None:
+    plan = store.plan(lambda repo: repo.dispatch.due(job_type, now=NOW, limit=limit))
+
+    assert plan.returned == min(limit, DUE_OF_A_TYPE)
+    assert plan.keys <= 2 * plan.returned + PRIORITIES[job_type]
+    assert plan.documents <= 2 * plan.returned
+    assert plan.indexes == {"due"}
+    assert not plan.stages & {"SORT", "COLLSCAN"}
+
+
+@pytest.mark.parametrize("job_type", TYPES)
+def test_the_look_ahead_skips_what_is_due_and_what_is_far_off(store: Store, job_type: str) -> None:
+    plan = store.plan(
+        lambda repo: repo.dispatch.next_due(job_type, after=NOW, until=NOW + HOUR + 4 * MILLISECOND)
+    )
+
+    assert plan.returned >= 1
+    assert plan.keys <= 2 * (plan.returned + PRIORITIES[job_type])
+    assert plan.indexes == {"due"}
+
+
+LAST_PAGE: Final = (NOW - HOUR, nobody())
+IDS: Final = [ObjectId() for _ in range(500)]
+HELD: Final = [(job_id, "c1") for job_id in IDS]
+QUERIES: Final[dict[str, tuple[Callable[[Repository], object], int]]] = {
+    "in flight": (lambda repo: repo.dispatch.in_flight(), IN_FLIGHT),
+    "lost messages": (
+        lambda repo: repo.recovery.requeue_lost_messages(queued_before=NOW - 2 * HOUR, now=NOW),
+        IN_FLIGHT,
+    ),
+    "unstarted claims": (
+        lambda repo: repo.recovery.reclaim_unstarted(now=NOW - 2 * HOUR),
+        IN_FLIGHT,
+    ),
+    "expired leases": (lambda repo: repo.recovery.expired(now=NOW, limit=1_000), IN_FLIGHT),
+    "due templates": (lambda repo: repo.templates.due(now=NOW, limit=1_000), DUE_TEMPLATES),
+    "some due templates": (lambda repo: repo.templates.due(now=NOW, limit=10), 10),
+    "next template": (lambda repo: repo.templates.next_due(), 1),
+    "live runs": (lambda repo: repo.templates.with_live_runs([job_id_for("t")]), IN_FLIGHT // 3),
+    "unannounced dead letters": (
+        lambda repo: repo.dead_letters.unannounced(before=NOW, limit=1_000),
+        UNANNOUNCED,
+    ),
+    "first page": (lambda repo: repo.jobs.page("tenant-0", limit=100), 101),
+    "later page": (lambda repo: repo.jobs.page("tenant-0", limit=100, before=LAST_PAGE), 101),
+    "first page of dead letters": (
+        lambda repo: repo.jobs.page("tenant-0", limit=100, status=Status.DLQ),
+        101,
+    ),
+    "page of runs": (
+        lambda repo: repo.jobs.page("tenant-0", limit=100, template_id=job_id_for("t")),
+        5 * 101,
+    ),
+    "queue": (lambda repo: repo.dispatch.queue(IDS, claim_id="q", now=NOW), len(IDS)),
+    "release": (lambda repo: repo.dispatch.release(IDS, claim_id="q", now=NOW), len(IDS)),
+    "claim": (
+        lambda repo: repo.claims.claim(IDS, owner="e", claim_id="c", lease=HOUR, now=NOW),
+        len(IDS),
+    ),
+    "start": (lambda repo: repo.claims.start(HELD, now=NOW), len(IDS)),
+    "extend": (lambda repo: repo.claims.extend(HELD, until=NOW), len(IDS)),
+    "lost": (lambda repo: repo.claims.lost(HELD), len(IDS)),
+    "hand back": (lambda repo: repo.claims.hand_back(HELD, now=NOW), len(IDS)),
+    "finish": (
+        lambda repo: repo.claims.finish(
+            [attempts.completed(a_job(), started_at=NOW, finished_at=NOW) for _ in range(3)],
+            now=NOW,
+        ),
+        3,
+    ),
+    "take back": (
+        lambda repo: repo.recovery.take_back(
+            [attempts.completed(a_job(), started_at=NOW, finished_at=NOW)], now=NOW
+        ),
+        1,
+    ),
+    "advance": (lambda repo: repo.templates.advance([Advance(nobody(), NOW, NOW)], now=NOW), 1),
+    "mark announced": (lambda repo: repo.dead_letters.mark_announced(IDS, now=NOW), len(IDS)),
+    "find": (lambda repo: repo.jobs.find(nobody()), 1),
+    "cancel": (lambda repo: repo.interventions.cancel(nobody(), now=NOW), 1),
+    "counts": (lambda repo: repo.census.by_status(limit=1_000), IN_FLIGHT),
+}
+"""Calls that change nothing here, and how many keys each may examine besides one per seek."""
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_hot_query_reads_an_index_and_little_of_it(store: Store, name: str) -> None:
+    call, most = QUERIES[name]
+
+    for plan in store.plans(call):
+        assert not plan.stages & {"SORT", "COLLSCAN"}
+        assert plan.keys <= 2 * most + 1
+        assert plan.documents <= most
+        assert plan.stages & {"IXSCAN", "IDHACK", "COUNT_SCAN"}
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"status": Status.COMPLETED},
+        {"status": Status.PAUSED},
+        {"job_type": "slow"},
+        {"tag": "none"},
+        {"status": Status.DLQ, "before": LAST_PAGE},
+        {"template_id": job_id_for("t"), "before": LAST_PAGE},
+    ],
+    ids=str,
+)
+def test_no_filter_makes_a_list_sort_or_read_other_tenants_jobs(
+    store: Store, filters: dict[str, Any]
+) -> None:
+    plan = store.plan(lambda repo: repo.jobs.page("tenant-0", limit=100, **filters))
+
+    assert not plan.stages & {"SORT", "COLLSCAN"}
+    assert plan.documents <= STORED // 5 or "template_runs" in plan.indexes
