@@ -56,7 +56,8 @@ def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
         case MethodNotAllowed():
             method = context["request"].method
             allowed = ", ".join(context["view"].allowed_methods)
-            return error_answer(f"{method} is not allowed here; allowed: {allowed}", 405)
+            problem = f"{method} is not allowed here; allowed: {allowed}"
+            return error_answer(problem, 405, {"Allow": allowed})
         case APIException():
             return error_answer(str(error.detail), error.status_code)
     return None

@@ -119,8 +119,8 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
         "limit",
         _limit,
         {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
-        f"At most so many. What is no positive number means {DEFAULT_LIMIT}; larger ones are"
-        f" capped at {MAX_LIMIT}.",
+        f"At most so many; what is no positive number means {DEFAULT_LIMIT}, larger ones"
+        f" {MAX_LIMIT}. A page ends sooner where payloads are large.",
         50,
     ),
     "cursor": Parameter(

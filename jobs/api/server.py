@@ -93,6 +93,8 @@ class Server(BaseApplication):
             "workers": workers,
             "threads": threads,
             "keepalive": 75,
+            # Room for a tenant, a tag and a cursor that are all percent-encoded.
+            "limit_request_line": 8190,
             "worker_connections": 2000,
             "graceful_timeout": int(drain_timeout.total_seconds()),
             "logger_class": Logger,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
@@ -31,6 +31,8 @@ class ApiView(APIView):
     """A view that answers in JSON, whatever the client accepts."""
 
     http_method_names = ("get", "head", "post")
+    # What REST framework would add to every answer; `Allow` comes with 405.
+    default_response_headers: ClassVar[dict[str, str]] = {}
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Nothing to negotiate, and nobody to authenticate yet."""

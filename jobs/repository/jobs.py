@@ -18,6 +18,9 @@ from jobs.repository.documents import BrokenJob, from_document, read_document, t
 from jobs.repository.outages import outages_named
 
 _DUPLICATE_KEY = 11000
+_PAGE_MS: Final = 10_000
+# Payloads and results in one page, about: 5,000 jobs could hold gigabytes.
+_PAGE_CHARACTERS: Final = 16 << 20
 
 Position = tuple[datetime, ObjectId]
 """A place in a list: `createdAt` and id of the job before it."""
@@ -131,7 +134,7 @@ class JobStore:
 
         Args:
             tenant_id: whose.
-            limit: at most so many.
+            limit: at most so many; fewer where their payloads and results are large.
             status, job_type, tag, template_id: only these; None: all.
             before: `next` of the page before; None: from the newest.
         """
@@ -155,13 +158,20 @@ class JobStore:
             ]
         # One more than asked for tells whether there is a next page.
         found = self._jobs.find(query, batch_size=limit + 1).limit(limit + 1)
-        documents = list(found.sort([("createdAt", DESCENDING), ("_id", DESCENDING)]))
-        shown = documents[:limit]
-        more = len(documents) > limit
-        return Page(
-            [read_document(document) for document in shown],
-            next=(shown[-1]["createdAt"], shown[-1]["_id"]) if more else None,
-        )
+        found.sort([("createdAt", DESCENDING), ("_id", DESCENDING)]).max_time_ms(_PAGE_MS)
+        shown: list[dict[str, Any]] = []
+        size = 0
+        for document in found:
+            if len(shown) == limit or size > _PAGE_CHARACTERS:
+                last = shown[-1]
+                return Page(_read_all(shown), next=(last["createdAt"], last["_id"]))
+            shown.append(document)
+            size += len(str(document.get("payload", ""))) + len(str(document.get("result", "")))
+        return Page(_read_all(shown), next=None)
+
+
+def _read_all(documents: Sequence[Mapping[str, Any]]) -> list[Job | BrokenJob]:
+    return [read_document(document) for document in documents]
 
 
 def _refusal(job: Job, holders: Mapping[ObjectId, str | None]) -> bool | KeyCollision:

@@ -160,6 +160,19 @@ def test_the_cursor_visits_each_job_once_at_one_instant_and_while_jobs_come(
     assert {str(job.id) for job in jobs} <= set(visited)
 
 
+def test_a_page_of_large_payloads_ends_sooner(api: Api, use_cases: Services) -> None:
+    jobs = [a_job(tenant_id="t", payload=f'{{"a":"{"x" * 900_000}"}}') for _ in range(40)]
+    use_cases.repository.jobs.insert(jobs)
+
+    sizes, visited = [], []
+    for page in pages(api, "/jobs?tenantId=t&limit=5000"):
+        sizes.append(len(page))
+        visited += ids(page)
+
+    assert max(sizes) < 25
+    assert sorted(visited) == sorted(str(job.id) for job in jobs)
+
+
 def test_the_link_keeps_the_filters(api: Api) -> None:
     wanted = [api.submit(tenantId="ü&=/ ", tags=["<a>"])["id"] for _ in range(3)]
     api.submit(tenantId="ü&=/ ")
