@@ -1,0 +1,42 @@
+"""docs/api.md leaves nothing out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from jobs.api import openapi
+from jobs.api.query import PARAMETERS
+from jobs.api.representation import SHOWN
+from jobs.api.schemas import ATTEMPT
+from jobs.fields import FIELDS
+from jobs.lifecycle import Status
+from jobs.retry import POLICY_SCHEMA
+
+PAGE = (Path(settings.BASE_DIR) / "docs" / "api.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *dict.fromkeys([*FIELDS, *SHOWN, "unreadable", *PARAMETERS, *Status]),
+        *ATTEMPT["properties"],
+        *POLICY_SCHEMA["properties"],
+    ],
+)
+def test_every_name_is_explained(name: str) -> None:
+    assert f"`{name}`" in PAGE
+
+
+def test_every_route_stands_with_its_answers() -> None:
+    for path, methods in openapi.document()["paths"].items():
+        for method, operation in methods.items():
+            start = f"| `{method.upper()} {path}` |"
+            (row,) = [line for line in PAGE.splitlines() if line.startswith(start)]
+            answers = {status for status in operation["responses"] if status < "500"}
+            if path in ("/openapi.json", "/docs"):
+                # Theirs is only the answer to a foreign host.
+                answers.discard("400")
+            assert set(row.split("|")[-2].strip().split(", ")) == answers
