@@ -43,7 +43,8 @@ class Reaper:
         self._repository = repository
         self._publisher = publisher
         self._stop = stop
-        self._had_outage = False
+        # Who starts now may start because MongoDB is back.
+        self._had_outage = True
 
     def run_once(self, now: datetime) -> bool:
         """One round of sweeps. True when one of them was cut off and there is more."""
@@ -68,10 +69,11 @@ class Reaper:
         queued_before = now - self._config.queued_timeout
         _count("queued", recovery.requeue_lost_messages(queued_before=queued_before, now=now))
         if self._had_outage:
-            self._had_outage = False
             grace = min(self._config.claim_timeout / 3, _AFTER_OUTAGE)
-            self._stop.wait(grace.total_seconds())
-            now = self._repository.clock.now()
+            if self._stop.wait(grace.total_seconds()):
+                return False
+            self._had_outage = False
+            now += grace
         _count("claimed", recovery.reclaim_unstarted(now=now))
         expired = recovery.expired(now=now, limit=_BATCH)
         taken = recovery.take_back([_lost(job, now) for job in expired], now=now)
@@ -83,7 +85,9 @@ class Reaper:
         failed = set(self._publisher.publish([dead_letter_message(letter) for letter in letters]))
         arrived = [letter.id for place, letter in enumerate(letters) if place not in failed]
         if failed:
-            logger.warning("%d dead letters are not announced: Kafka is away", len(failed))
+            logger.warning(
+                "%d dead letters are not announced: Kafka did not take them", len(failed)
+            )
         if arrived:
             self._repository.dead_letters.mark_announced(arrived, now=now)
             _count("dlq", len(arrived))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
@@ -15,6 +16,8 @@ from jobs.messages import Message
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
+
+logger = logging.getLogger(__name__)
 
 DELIVERY_TIMEOUT: Final = timedelta(seconds=5)
 
@@ -55,9 +58,12 @@ class Publisher:
                     message.key,
                     on_delivery=partial(report, position),
                 )
-            except (BufferError, KafkaException):
+            except BufferError:
                 # The queue is full of messages for a broker that is away.
                 break
+            except KafkaException as exc:
+                # Too large, say: that is no obstacle for the others.
+                logger.warning("Kafka refuses a message for %s: %s", message.topic, exc)
         self._producer.flush(DELIVERY_TIMEOUT.total_seconds())
         return sorted(unconfirmed)
 

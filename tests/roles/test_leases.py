@@ -1,0 +1,88 @@
+"""A lease is a sign of life, not a limit for handlers; a claim that was lost writes nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+from executor.executor import Executor
+from jobs.lifecycle import Job, Outcome, Status
+from jobs.registry import Context
+from jobs.repository import Repository
+from reaper.reaper import Reaper
+from tests.waiting import wait_for
+
+StartExecutor = Callable[..., Executor]
+Insert = Callable[..., list[Job]]
+WaitUntilAll = Callable[..., list[Job]]
+
+LEASE = timedelta(seconds=0.6)
+
+
+def test_a_handler_much_longer_than_the_claim_timeout_runs_once(
+    start_executor: StartExecutor,
+    start_reaper: Callable[..., object],
+    repo: Repository,
+    queue: Insert,
+    wait_until_all: WaitUntilAll,
+) -> None:
+    ran: list[int] = []
+    over = threading.Event()
+
+    def handler(context: Context) -> None:
+        ran.append(context.attempt)
+        over.wait(30)
+
+    start_executor(handler, concurrency=2, claim_timeout=LEASE)
+    start_reaper(claim_timeout=LEASE)
+    # The third is claimed and waits for a slot: its lease must be extended too.
+    jobs = queue(3)
+    first = repo.clock.now()
+    wait_for(lambda: len(ran) == 2)
+    wait_for(lambda: repo.clock.now() > first + 6 * LEASE)
+    over.set()
+
+    for job in wait_until_all(jobs, Status.COMPLETED):
+        assert job.attempts == 0
+        assert len(job.history) == 1
+    assert ran == [1, 1, 1]
+
+
+def test_an_executor_that_lost_its_claim_stops_the_handler_and_writes_nothing(
+    start_executor: StartExecutor,
+    make_reaper: Callable[..., Reaper],
+    repo: Repository,
+    queue: Insert,
+    wait_until_all: WaitUntilAll,
+) -> None:
+    """As after a SIGSTOP: the reaper has taken the job back, and somebody else holds it now."""
+    running, told, let_go = threading.Event(), threading.Event(), threading.Event()
+
+    def handler(context: Context) -> str:
+        running.set()
+        if context.cancelled.wait(10):
+            told.set()
+        let_go.wait(10)
+        return "of the old claim"
+
+    start_executor(handler, concurrency=1, claim_timeout=LEASE)
+    [job] = queue(1)
+    assert running.wait(10)
+    later = repo.clock.now() + timedelta(hours=1)
+
+    # The reaper of a world in which this executor has been silent for an hour.
+    make_reaper(claim_timeout=LEASE).run_once(later)
+    assert repo.dispatch.queue([job.id], claim_id="dispatch", now=later) == {job.id}
+    [claimed] = repo.claims.claim(
+        [job.id], owner="other", claim_id="new", lease=timedelta(hours=1), now=later, start=True
+    )
+    assert claimed.claimed_by == "other"
+
+    assert told.wait(5)
+    let_go.set()
+    wait_until_all(queue(1, payload="[]"), Status.DLQ)
+    [job] = wait_until_all([job], Status.RUNNING)
+    assert job.claimed_by == "other"
+    assert job.result is None
+    assert [attempt.outcome for attempt in job.history] == [Outcome.LOST]
