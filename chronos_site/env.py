@@ -67,7 +67,7 @@ def _addresses(text: str) -> tuple[str, ...]:
     addresses = tuple(word.removeprefix("http://").rstrip("/") for word in _words(text))
     for address in addresses:
         host, _, port = address.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ValueError(f"{address!r} must be host:port")
     return addresses
 

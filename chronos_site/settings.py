@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import django_mongodb_backend
 from django.core.management.utils import get_random_secret_key
 
 from chronos_site import env
@@ -52,9 +51,11 @@ TEMPLATES = [
     }
 ]
 DATABASES = {
-    "default": django_mongodb_backend.parse_uri(  # type: ignore[no-untyped-call]
-        CHRONOS.store.uri, db_name=CHRONOS.store.database
-    )
+    "default": {
+        "ENGINE": "django_mongodb_backend",
+        "HOST": CHRONOS.store.uri,
+        "NAME": CHRONOS.store.database,
+    }
 }
 # Django ships these migrations for integer keys; ours were made for ObjectIds.
 MIGRATION_MODULES = {

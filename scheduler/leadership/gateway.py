@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
+from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final
 
 from jobs.errors import ElectionUnavailable
@@ -110,20 +111,16 @@ def _wait(
     meanwhile: Callable[[], None] | None,
 ) -> None:
     """Return when the first byte of the answer, or the end of the connection, can be read."""
-    sock.settimeout(_LOOK)
-    while True:
-        try:
-            sock.recv(1, socket.MSG_PEEK)
-        except TimeoutError:
+    sock.settimeout(READ_TIMEOUT)
+    with DefaultSelector() as selector:
+        selector.register(sock, EVENT_READ)
+        while not selector.select(_LOOK):
             if abandon is not None and abandon.is_set():
-                raise Unanswered("abandoned") from None
+                raise Unanswered("abandoned")
             if deadline is not None and uptime() >= deadline:
-                raise
+                raise TimeoutError("no answer in time")
             if meanwhile is not None:
                 meanwhile()
-        else:
-            sock.settimeout(READ_TIMEOUT)
-            return
 
 
 def _answer(status: int, text: bytes) -> dict[str, Any]:
