@@ -119,6 +119,8 @@ class Executor:
         if not self._holdings.wait_empty(self._drain_timeout.total_seconds()):
             self._hand_back()
         self._give_up_after(_FLUSH)
+        # A worker may have decided an end just now and not yet given it to the writer.
+        self._holdings.wait_empty(_FLUSH.total_seconds())
         self._workers.close()
         self._writer.close()
         self._heartbeat.close()

@@ -10,7 +10,9 @@ from datetime import timedelta
 import pytest
 
 from executor.executor import Executor
-from jobs.lifecycle import Job, Status
+from executor.held import Held
+from executor.writer import Writer
+from jobs.lifecycle import Finish, Job, Status
 from jobs.registry import Context
 from jobs.repository import Repository
 from tests.waiting import wait_for
@@ -163,3 +165,30 @@ def test_stopping_at_any_moment_strands_no_job_and_loses_no_end(
     assert set(ended.values()) == {1}
     assert {job.status for job in rest} <= {Status.PENDING, Status.QUEUED}
     assert {job.attempts for job in after} == {0}
+
+
+def test_an_end_decided_as_the_drain_ran_out_is_still_written(
+    start_executor: StartExecutor,
+    queue: Insert,
+    wait_until_all: WaitUntilAll,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker is interrupted between deciding the end and handing it to the writer."""
+    put = Writer.put
+    ended, drained = threading.Event(), threading.Event()
+
+    def put_late(writer: Writer, held: Held, finish: Finish) -> None:
+        ended.set()
+        drained.wait(10)
+        put(writer, held, finish)
+
+    monkeypatch.setattr(Writer, "put", put_late)
+    executor = start_executor(lambda context: "done", drain_timeout=timedelta(milliseconds=10))
+    jobs = queue(1)
+    assert ended.wait(30)
+
+    threading.Timer(0.5, drained.set).start()
+    executor.close()
+
+    [job] = wait_until_all(jobs, Status.COMPLETED, deadline=timedelta(seconds=1))
+    assert job.result == '"done"'
