@@ -31,6 +31,7 @@ PAGES = {
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 }
 OURS = ("chronos_site", "jobs", "scheduler", "executor", "reaper", "devstack")
+SHELL = ("bash", "sh")
 FOREIGN_VARIABLES = {"DJANGO_SETTINGS_MODULE"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -55,9 +56,7 @@ def fences(page: str, *languages: str) -> list[str]:
 
 def code(page: str) -> str:
     """Everything on a page that is set as code, but for program text."""
-    return "\n".join(
-        [*_CODE_SPAN.findall(prose(page)), *fences(page, "", "bash", "json", "promql")]
-    )
+    return "\n".join([*_CODE_SPAN.findall(prose(page)), *fences(page, "", *SHELL, "json")])
 
 
 def section(page: str, heading: str) -> str:
@@ -249,7 +248,7 @@ def _anchor(heading: str) -> str:
 def test_every_make_target_in_a_shell_block_exists(page: str) -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
-    named = _TARGET.findall("\n".join(fences(page, "bash")))
+    named = _TARGET.findall("\n".join(fences(page, *SHELL)))
 
     assert set(named) <= set(targets)
 
