@@ -87,11 +87,15 @@ class Sender:
             due_times: ascending, by the clock `now`.
             on_answer: told after each answer how many there are, from any thread.
         """
+        # Connections are free from here on: what the threads need to start is this client's delay.
+        began_at = self._now()
         requests = enumerate(due_times)
         sent: list[Sent] = []
         threads = min(self._connections, len(due_times))
         with ThreadPoolExecutor(threads, "sender") as pool:
-            workers = [pool.submit(self._work, requests, sent, on_answer) for _ in range(threads)]
+            workers = [
+                pool.submit(self._work, requests, sent, on_answer, began_at) for _ in range(threads)
+            ]
             try:
                 for worker in workers:
                     worker.result()
@@ -104,9 +108,9 @@ class Sender:
         requests: Iterator[tuple[int, float]],
         sent: list[Sent],
         on_answer: Callable[[int], None],
+        free_at: float,
     ) -> None:
         while not self._broken_off.is_set():
-            free_at = self._now()
             with self._turn:
                 number, due_at = next(requests, (-1, 0.0))
                 if number < 0:
@@ -115,5 +119,7 @@ class Sender:
                     self._sleep(early)
             sent_at = self._now()
             outcome = self._send(number)
-            sent.append(Sent(due_at, free_at, sent_at, self._now(), outcome))
+            answered_at = self._now()
+            sent.append(Sent(due_at, free_at, sent_at, answered_at, outcome))
+            free_at = answered_at
             on_answer(len(sent))
