@@ -213,10 +213,11 @@ def _machine() -> str:
         platform.machine(),
     )
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    kernel = platform.release().partition("-")[0]
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} × {cpu}, {memory_gib:.0f} GiB of memory,"
-        f" Linux {platform.release().partition('-')[0]}, Python {platform.python_version()}. Latencies are"
-        " p50 / p95 / p99 / max."
+        f" Linux {kernel}, Python {platform.python_version()}."
+        " Latencies are p50 / p95 / p99 / max."
     )
 
 
