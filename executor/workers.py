@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -11,7 +12,7 @@ from datetime import datetime
 from queue import Empty, SimpleQueue
 
 from executor.allowance import Allowance
-from executor.calls import call, conclude, context_for
+from executor.calls import call, conclude, context_for, describe
 from executor.child import Child
 from executor.held import Held
 from executor.metrics import ABANDONED, HANDLER_SECONDS, START_LAG_SECONDS
@@ -20,6 +21,8 @@ from executor.writer import Writer
 from jobs import attempts
 from jobs.lifecycle import Outcome
 from jobs.registry import Handler
+
+logger = logging.getLogger(__name__)
 
 
 class Workers:
@@ -83,8 +86,16 @@ class Workers:
         child = Child()
         try:
             while (held := self._queue.get()) is not None:
-                if not self._work(held, child):
-                    return
+                try:
+                    if not self._work(held, child):
+                        return
+                except Exception as exc:
+                    # Not the handler's doing (`conclude` sees to that): a child that cannot start.
+                    logger.exception("a worker failed", extra={"job_id": str(held.job.id)})
+                    if held.settle():
+                        self._started.give()
+                        error = f"the executor failed: {describe(exc)}"
+                        self._write_failure(held, error, Outcome.FAILED)
         finally:
             child.close()
 
@@ -135,16 +146,20 @@ class Workers:
             if seconds is None or since is None or at - since < seconds or not held.settle():
                 continue
             self.abandon(held)
-            now = self._clock()
-            finish = attempts.failed(
-                held.job,
-                error=f"the handler ran longer than timeoutSeconds, {seconds:g}",
-                outcome=Outcome.TIMED_OUT,
-                started_at=held.started_at or now,
-                finished_at=now,
-                random=random.random(),  # noqa: S311
-            )
-            self._writer.put(held, finish)
+            error = f"the handler ran longer than timeoutSeconds, {seconds:g}"
+            self._write_failure(held, error, Outcome.TIMED_OUT)
+
+    def _write_failure(self, held: Held, error: str, outcome: Outcome) -> None:
+        now = self._clock()
+        finish = attempts.failed(
+            held.job,
+            error=error,
+            outcome=outcome,
+            started_at=held.started_at or now,
+            finished_at=now,
+            random=random.random(),  # noqa: S311
+        )
+        self._writer.put(held, finish)
 
     def abandon(self, held: Held) -> None:
         """Ask the handler of a job whose end was decided elsewhere to stop, and go on without it.
