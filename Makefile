@@ -13,7 +13,7 @@ help: ## list these targets
 
 setup: ## prepare everything: .venv, pinned requirements, the servers' programs
 	@$(PYTHON) -c '$(USABLE)' 2>/dev/null \
-	    && [ $(STAMP) -nt requirements.txt ] && [ $(STAMP) -nt requirements-dev.txt ] \
+	    && ! find requirements.txt requirements-dev.txt constraints.txt -newer $(STAMP) 2>&1 | grep -q . \
 	    || $(MAKE) --no-print-directory install
 
 install:
