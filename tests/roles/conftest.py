@@ -11,8 +11,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pymongo import MongoClient
+from pymongo.collection import Collection
 
-from chronos_site.env import BrokerConfig, Config, ExecutorConfig, ReaperConfig, SchedulerConfig
+from chronos_site.env import (
+    BrokerConfig,
+    Config,
+    ExecutorConfig,
+    ReaperConfig,
+    SchedulerConfig,
+    StoreConfig,
+)
 from executor.executor import Executor
 from jobs.broker.publisher import Publisher
 from jobs.broker.topics import ensure_topics, topics_for
@@ -27,6 +36,8 @@ from scheduler.leadership import elector_for
 from scheduler.scheduler import Scheduler
 from tests.builders import a_job
 from tests.waiting import wait_for
+
+Documents = Collection[dict[str, Any]]
 
 
 @pytest.fixture
@@ -179,17 +190,37 @@ def start_reaper(repo: Repository, broker_config: BrokerConfig) -> Iterator[Call
 
 
 @pytest.fixture
-def wait_until_all(repo: Repository) -> Callable[..., list[Job]]:
+def documents(store_config: StoreConfig) -> Iterator[Documents]:
+    """The collection that `repo` keeps its jobs in, for edits by hand."""
+    client: MongoClient[dict[str, Any]] = MongoClient(store_config.uri, tz_aware=True)
+    with client:
+        yield client[store_config.database]["jobs"]
+
+
+@pytest.fixture
+def count_by_status(documents: Documents) -> Callable[[Iterable[Job]], Counter[str]]:
+    """How many of some jobs are where."""
+
+    def count(jobs: Iterable[Job]) -> Counter[str]:
+        which = {"_id": {"$in": [job.id for job in jobs]}}
+        return Counter(job["status"] for job in documents.find(which, {"status": 1}))
+
+    return count
+
+
+@pytest.fixture
+def wait_until_all(
+    repo: Repository, count_by_status: Callable[[Iterable[Job]], Counter[str]]
+) -> Callable[..., list[Job]]:
     """Waits until all of some jobs have a status; returns them as they are then."""
 
     def wait(jobs: Iterable[Job], status: Status, **patience: Any) -> list[Job]:
-        def look() -> list[Job]:
-            return [repo.jobs.get(job.id) for job in jobs]
-
-        def reached() -> list[Job]:
-            now = look()
-            return now if all(job.status is status for job in now) else []
-
-        return wait_for(reached, show=lambda: Counter(job.status for job in look()), **patience)
+        jobs = list(jobs)
+        wait_for(
+            lambda: count_by_status(jobs).keys() == {status},
+            show=lambda: count_by_status(jobs),
+            **patience,
+        )
+        return [repo.jobs.get(job.id) for job in jobs]
 
     return wait
