@@ -179,6 +179,8 @@ def test_the_backlog_of_a_slow_executor_waits_where_priority_holds(
     def handler(context: Context) -> None:
         if not let_go.is_set():
             turn.acquire(timeout=30)
+            # Fast handlers have more held ready for them.
+            let_go.wait(0.2)
         ran.put(context.job_id)
 
     start_executor(handler, concurrency=2)
@@ -196,8 +198,9 @@ def test_the_backlog_of_a_slow_executor_waits_where_priority_holds(
 
     assert str(urgent.id) in first
     statuses = count_by_status(backlog)
-    assert statuses[Status.QUEUED] + statuses[Status.CLAIMED] + statuses[Status.RUNNING] <= 4
-    assert statuses[Status.PENDING] >= 1000 - 8 - 4
+    # Half a second's work, beyond what runs.
+    assert statuses[Status.QUEUED] + statuses[Status.CLAIMED] + statuses[Status.RUNNING] <= 7
+    assert statuses[Status.PENDING] >= 1000 - 8 - 7
 
     let_go.set()
     for _ in range(4):
