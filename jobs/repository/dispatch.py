@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bson import ObjectId
+from pymongo import WriteConcern
 from pymongo.collection import Collection
 
 from jobs.lifecycle import IN_FLIGHT, Status
@@ -57,7 +58,9 @@ class DispatchStore:
     """Claims of due jobs in batches, never one round trip per job."""
 
     def __init__(self, collection: Collection[dict[str, Any]]) -> None:
-        self._jobs = collection
+        # Not waiting for the majority: a move to queued that a failover undoes leaves a pending job
+        # and a message that nobody can claim by. The executor's claim is the one that must last.
+        self._jobs = collection.with_options(write_concern=WriteConcern(1))
 
     @outages_named()
     def due(self, job_type: str, *, now: datetime, limit: int) -> list[DueJob]:

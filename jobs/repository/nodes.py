@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pymongo import WriteConcern
 from pymongo.collection import Collection
 
 from jobs.repository.outages import outages_named
@@ -29,7 +30,8 @@ class NodeStore:
     """The register of live processes."""
 
     def __init__(self, collection: Collection[dict[str, Any]]) -> None:
-        self._nodes = collection
+        # The next report follows in two seconds.
+        self._nodes = collection.with_options(write_concern=WriteConcern(1))
 
     @outages_named()
     def report(self, node: Node, *, now: datetime) -> None:
