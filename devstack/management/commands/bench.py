@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from chronos_site.env import parse_duration
 from devstack.bench import bench
 from devstack.stack import data_directory
+from jobs import arguments
 from jobs.errors import ChronosError
 
 
@@ -24,13 +24,15 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--runs", type=_count, default=3, help="of each load test (default: 3)")
         parser.add_argument(
-            "--backlog", type=_count, default=10_000, help="jobs to drain (default: 10000)"
+            "--runs", type=arguments.count, default=3, help="of each load test (default: 3)"
+        )
+        parser.add_argument(
+            "--backlog", type=arguments.count, default=10_000, help="jobs to drain (default: 10000)"
         )
         parser.add_argument(
             "--duration",
-            type=_duration,
+            type=arguments.duration,
             default=timedelta(seconds=20),
             help="of each load test for latency (default: 20s)",
         )
@@ -49,16 +51,3 @@ class Command(BaseCommand):
         except KeyboardInterrupt as exc:
             raise CommandError("Interrupted.", returncode=130) from exc
         self.stdout.write(table)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
-
-
-def _duration(text: str) -> timedelta:
-    try:
-        return parse_duration(text)
-    except (ValueError, OverflowError) as exc:
-        raise ArgumentTypeError(str(exc)) from exc

@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from chronos_site.env import parse_duration
+from jobs import arguments
 from jobs.errors import ChronosError
 from jobs.load.api import Api
 from jobs.load.plan import PAYLOAD, Plan
@@ -40,16 +40,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--rate", type=_rate, help=f"jobs per second (default: {RATE:g})")
-        parser.add_argument("--duration", type=_duration, help="such as 30s, the default, or 5m")
+        parser.add_argument(
+            "--duration", type=arguments.duration, help="such as 30s, the default, or 5m"
+        )
         parser.add_argument(
             "--backlog",
-            type=_count,
+            type=arguments.count,
             metavar="JOBS",
             help="instead of a rate: so many jobs at once, in bulk, due together",
         )
         parser.add_argument(
             "--due-in",
-            type=_duration,
+            type=arguments.duration,
             help="due so long after they are submitted (default: at once; a backlog: 10s)",
         )
         url = f"http://127.0.0.1:{settings.CHRONOS.listen.api_port}"
@@ -60,12 +62,12 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--connections",
-            type=_count,
+            type=arguments.count,
             help=f"requests at once (default: {CONNECTIONS}; a backlog: {BULK_CONNECTIONS})",
         )
         parser.add_argument(
             "--wait",
-            type=_duration,
+            type=arguments.duration,
             default=timedelta(minutes=5),
             help="for jobs to end, after the last came due (default: 5m)",
         )
@@ -135,19 +137,6 @@ def _rate(text: str) -> float:
     if not 0 < rate <= MAX_JOBS:
         raise argparse.ArgumentTypeError(f"{text!r} is no number above 0 and up to {MAX_JOBS}")
     return rate
-
-
-def _duration(text: str) -> timedelta:
-    try:
-        return parse_duration(text)
-    except (ValueError, OverflowError) as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from exc
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
 
 
 def _payload(text: str) -> dict[str, Any]:

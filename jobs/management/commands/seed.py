@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs import arguments
 from jobs.errors import ChronosError, InvalidJob
 from jobs.lifecycle import Job
 from jobs.load import mix
@@ -28,7 +29,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--count", type=_count, default=500, help="one-off jobs (default: 500)")
+        parser.add_argument(
+            "--count", type=arguments.count, default=500, help="one-off jobs (default: 500)"
+        )
         parser.add_argument(
             "--tenants",
             nargs="+",
@@ -94,9 +97,3 @@ def _summary(stored: Counter[str]) -> str:
     jobs = stored.total() - existed - templates
     inserted = f"Inserted {jobs} jobs{f' ({by_type})' if by_type else ''}"
     return f"{inserted} and {templates} cron templates; {existed} existed already."
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
