@@ -192,15 +192,16 @@ def test_the_backlog_of_a_slow_executor_waits_where_priority_holds(
     wait_for(lambda: count_by_status(backlog)[Status.RUNNING] == 2)
     wait_for(lambda: count_by_status(backlog)[Status.CLAIMED] == 2)
     [urgent] = insert(1, priority=9)
-    for _ in range(8):
+    for _ in range(16):
         turn.release()
-    first = [ran.get(timeout=30) for _ in range(8)]
+    first = [ran.get(timeout=30) for _ in range(16)]
 
+    # Only what was in flight, and what was dispatched together with it, may come before.
     assert str(urgent.id) in first
     statuses = count_by_status(backlog)
     # Half a second's work, beyond what runs.
     assert statuses[Status.QUEUED] + statuses[Status.CLAIMED] + statuses[Status.RUNNING] <= 7
-    assert statuses[Status.PENDING] >= 1000 - 8 - 7
+    assert statuses[Status.PENDING] >= 1000 - 16 - 7
 
     let_go.set()
     for _ in range(4):
