@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Iterable, Sequence
 
 from executor.allowance import Allowance
 from executor.held import Held, Holdings
+from executor.line import Line
 from executor.metrics import LOST_CLAIMS
 from executor.workers import Workers
 from jobs.loop import persist
@@ -45,7 +45,7 @@ class Starter:
         self._started = started
         self._workers = workers
         self._stop = stop
-        self._line: deque[Held] = deque()
+        self._line = Line()
         self._filled = threading.Event()
         self._thread = threading.Thread(target=self._run, name="starter", daemon=True)
         self._thread.start()
@@ -53,11 +53,11 @@ class Starter:
     @property
     def has_line(self) -> bool:
         """Whether somebody waits; a newcomer must then wait too."""
-        return bool(self._line)
+        return len(self._line) > 0
 
     def put(self, helds: Sequence[Held]) -> None:
         """Have claimed jobs started, in this order."""
-        self._line.extend(helds)
+        self._line.put(helds)
         self._filled.set()
 
     def close(self) -> None:
@@ -67,13 +67,13 @@ class Starter:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            if not self._line:
+            if not self.has_line:
                 self._filled.wait()
                 self._filled.clear()
                 continue
             permits = self._started.take(min(len(self._line), _BATCH), timeout=_LOOK_SECONDS)
             if permits:
-                helds = [self._line.popleft() for _ in range(permits)]
+                helds = self._line.take(permits)
                 try:
                     self._start(helds)
                 except Exception:
