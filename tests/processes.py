@@ -74,10 +74,19 @@ class RoleProcess:
     def wait_ready(self, deadline: timedelta = DEADLINE) -> None:
         """Return when /readyz answers 200."""
         give_up_at = time.monotonic() + deadline.total_seconds()
-        while self._get("/readyz") != httpx.codes.OK:
+        while self.get("/readyz")[0] != httpx.codes.OK:
             assert self.is_alive, f"{self} ended:\n{self.output}"
             assert time.monotonic() < give_up_at, f"{self} is not ready:\n{self.output}"
             time.sleep(0.05)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text that it answers on METRICS_PORT; (0, "") when nobody answers."""
+        try:
+            url = f"http://127.0.0.1:{self.metrics_port}{path}"
+            answer = httpx.get(url, timeout=10, trust_env=False)
+        except httpx.HTTPError:
+            return 0, ""
+        return answer.status_code, answer.text
 
     def wait(self, deadline: timedelta = DEADLINE) -> int:
         """The exit code, once the command has ended and all its output was read."""
@@ -115,13 +124,6 @@ class RoleProcess:
 
     def __str__(self) -> str:
         return f"manage.py {' '.join(self.arguments)} (pid {self.pid})"
-
-    def _get(self, path: str) -> int | None:
-        try:
-            url = f"http://127.0.0.1:{self.metrics_port}{path}"
-            return httpx.get(url, timeout=2, trust_env=False).status_code
-        except httpx.HTTPError:
-            return None
 
     def _read(self) -> None:
         assert self._child.stdout is not None

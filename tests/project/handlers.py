@@ -1,4 +1,4 @@
-"""Handlers that misbehave in every way we promise to survive, and one that leaves a trace."""
+"""Handlers that misbehave in ways we promise to survive, and one that leaves a trace."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from jobs.registry import Context, handler
 
 @handler("test-record")
 def record(context: Context) -> None:
-    """Note start and end in the file `payload.file`, `payload.sleepMs` apart (see `tests.records`).
+    """Note start and end in the file `payload.file`, `payload.sleepMs` apart; see `tests.records`.
 
-    With `payload.stubborn` the handler does not end early when it is cancelled.
+    With `payload.stubborn` the handler does not end early when it is cancelled; with `payload.exit`
+    it takes the whole process down, as a crash in native code does.
     """
     _note(context, "start")
     seconds = context.payload.get("sleepMs", 0) / 1000
@@ -23,20 +24,9 @@ def record(context: Context) -> None:
         time.sleep(seconds)
     else:
         context.cancelled.wait(seconds)
+    if context.payload.get("exit"):
+        os._exit(66)
     _note(context, "cancelled" if context.cancelled.is_set() else "end")
-
-
-@handler("test-exit")
-def exit_process(context: Context) -> None:
-    """Take the whole process down, as a crash in native code does."""
-    _note(context, "start")
-    os._exit(66)
-
-
-@handler("test-exit-in-process", in_process=True)
-def exit_child(context: Context) -> None:
-    """The same, in a child process."""
-    os._exit(66)
 
 
 @handler("test-raise-in-process", in_process=True)

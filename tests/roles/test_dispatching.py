@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from queue import SimpleQueue
 
 import pytest
@@ -277,8 +278,7 @@ def test_a_job_that_fails_runs_again_when_its_delay_is_over(
     for job in wait_until_all(jobs, Status.COMPLETED):
         assert job.attempts == 2
         delays = [
-            later.started_at - earlier.finished_at
-            for earlier, later in zip(job.history, job.history[1:], strict=False)
+            later.started_at - earlier.finished_at for earlier, later in pairwise(job.history)
         ]
         for delay, at_least in zip(delays, (0.2, 0.4), strict=True):
             assert timedelta(seconds=at_least) <= delay < timedelta(seconds=at_least + 1)
