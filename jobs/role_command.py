@@ -8,6 +8,8 @@ import socket
 import threading
 from abc import abstractmethod
 from argparse import ArgumentParser
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
@@ -22,6 +24,20 @@ if TYPE_CHECKING:
     from chronos_site.env import Config
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Duty:
+    """What one process of a role works with."""
+
+    name: str
+    """Unique per process."""
+    config: Config
+    repository: Repository
+    stop: threading.Event
+    """Set by SIGTERM and SIGINT."""
+    options: Mapping[str, Any]
+    """From the command line."""
 
 
 class RoleCommand(BaseCommand):
@@ -47,7 +63,7 @@ class RoleCommand(BaseCommand):
                 persist(repository.require_indexes, stop=stop)
                 if not stop.is_set():
                     logger.info("%s starts, probes on port %d", name, probes.port)
-                    self.work(name, config, repository, stop, options)
+                    self.work(Duty(name, config, repository, stop, options))
             finally:
                 probes.close()
                 repository.close()
@@ -67,12 +83,5 @@ class RoleCommand(BaseCommand):
         return True, "ready"
 
     @abstractmethod
-    def work(
-        self,
-        name: str,
-        config: Config,
-        repository: Repository,
-        stop: threading.Event,
-        options: dict[str, Any],
-    ) -> None:
-        """Run until `stop` is set, then end in good order."""
+    def work(self, duty: Duty) -> None:
+        """Run until `duty.stop` is set, then end in good order."""

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from executor.executor import Executor
 from jobs.broker.topics import require_topics
 from jobs.errors import ConfigError
 from jobs.loop import persist
 from jobs.registry import Handler, handlers
-from jobs.repository import Repository
-from jobs.role_command import RoleCommand
-
-if TYPE_CHECKING:
-    from chronos_site.env import Config
+from jobs.role_command import Duty, RoleCommand
 
 
 class Command(RoleCommand):
@@ -37,31 +31,26 @@ class Command(RoleCommand):
             help="handlers run at once (default: EXECUTOR_CONCURRENCY)",
         )
 
-    def work(
-        self,
-        name: str,
-        config: Config,
-        repository: Repository,
-        stop: threading.Event,
-        options: dict[str, Any],
-    ) -> None:
-        settings = config.executor
-        if options["concurrency"] is not None:
-            if not 1 <= options["concurrency"] <= 1000:
+    def work(self, duty: Duty) -> None:
+        settings = duty.config.executor
+        if duty.options["concurrency"] is not None:
+            if not 1 <= duty.options["concurrency"] <= 1000:
                 raise ConfigError("--concurrency must be from 1 to 1000")
-            settings = replace(settings, concurrency=options["concurrency"])
-        wanted = options["type"].split(",") if options["type"] else settings.job_types
+            settings = replace(settings, concurrency=duty.options["concurrency"])
+        wanted = duty.options["type"].split(",") if duty.options["type"] else settings.job_types
         chosen = _choose(handlers(), wanted)
-        persist(lambda: require_topics(config.broker, chosen), stop=stop)
-        if stop.is_set():
+        persist(lambda: require_topics(duty.config.broker, chosen), stop=duty.stop)
+        if duty.stop.is_set():
             return
-        executor = Executor(name, settings, config.broker, repository, chosen)
-        stop.wait()
+        executor = Executor(duty.name, settings, duty.config.broker, duty.repository, chosen)
+        duty.stop.wait()
         executor.close()
 
 
 def _choose(known: Mapping[str, Handler], wanted: Sequence[str]) -> Mapping[str, Handler]:
     names = [name.strip() for name in wanted if name.strip()]
+    if not names:
+        raise ConfigError("no job type is named. Set --type or JOB_TYPE to some, or to all.")
     if "all" in names:
         return known
     if unknown := sorted(set(names) - set(known)):

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Any
-
 from jobs.broker.publisher import Publisher
 from jobs.loop import run
-from jobs.repository import Repository
-from jobs.role_command import RoleCommand
+from jobs.role_command import Duty, RoleCommand
 from reaper.reaper import Reaper
-
-if TYPE_CHECKING:
-    from chronos_site.env import Config
 
 
 class Command(RoleCommand):
@@ -21,15 +14,10 @@ class Command(RoleCommand):
     help = "Take back stuck jobs and announce dead letters that were not. Any number may run."
     role = "reaper"
 
-    def work(
-        self,
-        name: str,
-        config: Config,
-        repository: Repository,
-        stop: threading.Event,
-        options: dict[str, Any],
-    ) -> None:
-        publisher = Publisher(config.broker, name)
-        reaper = Reaper(config.reaper, repository=repository, publisher=publisher, stop=stop)
-        run(reaper, clock=repository.clock.now, stop=stop)
+    def work(self, duty: Duty) -> None:
+        publisher = Publisher(duty.config.broker, duty.name)
+        reaper = Reaper(
+            duty.config.reaper, repository=duty.repository, publisher=publisher, stop=duty.stop
+        )
+        run(reaper, clock=duty.repository.clock.now, stop=duty.stop)
         publisher.close()

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Any
-
 from jobs.broker.publisher import Publisher
 from jobs.broker.topics import require_topics
 from jobs.loop import persist
 from jobs.registry import known_types
-from jobs.repository import Repository
-from jobs.role_command import RoleCommand
+from jobs.role_command import Duty, RoleCommand
 from scheduler.leadership import elector_for
 from scheduler.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from chronos_site.env import Config
 
 
 class Command(RoleCommand):
@@ -31,23 +24,16 @@ class Command(RoleCommand):
         term = self._scheduler.term
         return True, "standby" if term is None else f"leader, term {term.number}"
 
-    def work(
-        self,
-        name: str,
-        config: Config,
-        repository: Repository,
-        stop: threading.Event,
-        options: dict[str, Any],
-    ) -> None:
+    def work(self, duty: Duty) -> None:
         job_types = known_types()
-        persist(lambda: require_topics(config.broker, job_types), stop=stop)
-        publisher = Publisher(config.broker, name)
+        persist(lambda: require_topics(duty.config.broker, job_types), stop=duty.stop)
+        publisher = Publisher(duty.config.broker, duty.name)
         self._scheduler = Scheduler(
-            name,
-            config.scheduler,
-            repository=repository,
+            duty.name,
+            duty.config.scheduler,
+            repository=duty.repository,
             publisher=publisher,
             job_types=job_types,
         )
-        self._scheduler.run(elector_for(config.election, name), stop)
+        self._scheduler.run(elector_for(duty.config.election, duty.name), duty.stop)
         publisher.close()
