@@ -94,9 +94,11 @@ LOGGING = {
     "formatters": {
         "json": {
             "()": "pythonjsonlogger.json.JsonFormatter",
-            "format": "{asctime}{levelname}{name}{message}",
+            "format": "{levelname}{name}{message}",
             "style": "{",
-            "rename_fields": {"asctime": "time", "levelname": "level", "name": "logger"},
+            # RFC 3339 in UTC, whatever the host's zone.
+            "timestamp": "time",
+            "rename_fields": {"levelname": "level", "name": "logger"},
         },
         "text": {"format": "{levelname:<7} {name}: {message}", "style": "{"},
     },

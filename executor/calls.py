@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from django.db import close_old_connections
+
 from jobs import attempts
 from jobs.lifecycle import Finish, Job
 from jobs.registry import Context, Fail, HandlerFunction, Retry, Snooze
@@ -68,6 +70,9 @@ def call(function: HandlerFunction, context: Context) -> str | None:
         BadResult: the result is no JSON or too large.
         BaseException: whatever the handler raised.
     """
+    # As Django does before a request: the thread keeps its SQL connections from job to job, and the
+    # server may have dropped them meanwhile.
+    close_old_connections()
     value = function(context)
     if value is None:
         return None

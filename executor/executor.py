@@ -17,6 +17,7 @@ from executor.pace import Pace
 from executor.starter import Starter
 from executor.workers import Workers
 from executor.writer import Writer
+from jobs import attempts
 from jobs.broker.publisher import Publisher
 from jobs.broker.subscription import Subscription
 from jobs.errors import StoreUnavailable
@@ -115,9 +116,9 @@ class Executor:
             intake.join()
         self._starter.close()
         self._workers.withdraw()
-        self._hand_back(unless_working=True)
+        self._hand_back_waiting()
         if not self._holdings.wait_empty(self._drain_timeout.total_seconds()):
-            self._hand_back()
+            self._interrupt_working()
         self._give_up_after(_FLUSH)
         # A worker may have decided an end just now and not yet given it to the writer.
         self._holdings.wait_empty(_FLUSH.total_seconds())
@@ -127,20 +128,29 @@ class Executor:
         self._announcer.close()
         self._publisher.close()
 
-    def _hand_back(self, *, unless_working: bool = False) -> None:
-        helds = self._holdings.all()
-        ours = [held for held in helds if held.settle(unless_working=unless_working)]
+    def _hand_back_waiting(self) -> None:
+        """claimed or running → pending for jobs that no worker has taken up."""
+        ours = [held for held in self._holdings.all() if held.settle(unless_working=True)]
         if not ours:
             return
-        logger.info("handing %d jobs back", len(ours))
+        logger.info("handing %d waiting jobs back", len(ours))
         try:
             now = self._repository.clock.now()
             self._repository.claims.hand_back([held.claim for held in ours], now=now)
         except StoreUnavailable as exc:
             logger.warning("the reaper will take %d jobs back: %s", len(ours), exc)
-        for held in ours:
-            self._workers.abandon(held)
         self._holdings.release(ours)
+
+    def _interrupt_working(self) -> None:
+        """running → pending for jobs whose handler did not end in time."""
+        now = self._repository.clock.now()
+        for held in self._holdings.all():
+            if held.settle():
+                logger.warning("interrupted by shutdown", extra={"job_id": str(held.job.id)})
+                self._workers.abandon(held)
+                started_at = held.started_at or now
+                finish = attempts.handed_back(held.job, started_at=started_at, finished_at=now)
+                self._writer.put(held, finish)
 
     def _give_up_after(self, patience: timedelta) -> None:
         timer = threading.Timer(patience.total_seconds(), self._give_up.set)

@@ -85,6 +85,19 @@ def _later(at: datetime, delay: timedelta, spread: float) -> datetime:
         return _END_OF_TIME
 
 
+def handed_back(job: Job, *, started_at: datetime, finished_at: datetime) -> Finish:
+    """An orderly shutdown interrupted the handler; no attempt is used up."""
+    attempt = _attempt(job, started_at, finished_at, Outcome.HANDED_BACK)
+    return Finish(
+        job.id,
+        _claim(job),
+        Status.PENDING,
+        job.attempts,
+        attempt,
+        scheduled_at=job.scheduled_at,
+    )
+
+
 def _attempt(
     job: Job,
     started_at: datetime,

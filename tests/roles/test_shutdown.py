@@ -12,7 +12,7 @@ import pytest
 from executor.executor import Executor
 from executor.held import Held
 from executor.writer import Writer
-from jobs.lifecycle import Finish, Job, Status
+from jobs.lifecycle import Finish, Job, Outcome, Status
 from jobs.registry import Context
 from jobs.repository import Repository
 from tests.waiting import wait_for
@@ -85,6 +85,7 @@ def test_a_handler_that_outlives_the_drain_is_told_and_handed_back(
     assert 0.5 < took < 4
     assert job.attempts == 0
     assert job.result is None
+    assert [attempt.outcome for attempt in job.history] == [Outcome.HANDED_BACK]
 
 
 def test_leases_are_extended_while_draining(
