@@ -1,19 +1,45 @@
-"""The API on a database of the test's own."""
+"""The API on one database for all of these tests, emptied before each."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
 
+import pytest
+from pymongo import MongoClient
+
+from chronos_site.env import StoreConfig
+from devstack.mongo import Mongod
 from jobs import services
 from jobs.repository import Repository
 from jobs.services import Services
 from tests.web.client import Api
 
 
+@pytest.fixture(scope="session")
+def shared_store(mongo_server: Mongod) -> Iterator[StoreConfig]:
+    """Making a database with its indexes takes longer than most of these tests."""
+    config = StoreConfig(mongo_server.location, f"test_web_{uuid4().hex}")
+    yield config
+    client: MongoClient[dict[str, Any]] = MongoClient(config.uri)
+    with client:
+        client.drop_database(config.database)
+
+
+@pytest.fixture(scope="session")
+def shared_repository(shared_store: StoreConfig) -> Iterator[Repository]:
+    repository = Repository.connect(shared_store)
+    repository.ensure_indexes()
+    yield repository
+    repository.close()
+
+
 @pytest.fixture
-def use_cases(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> Services:
+def use_cases(shared_repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Services:
     """The services that the API uses during the test."""
-    made = Services(repo, frozenset({"noop", "log-message", "flaky", "slow"}))
+    shared_repository.jobs._jobs.delete_many({})
+    made = Services(shared_repository, frozenset({"noop", "log-message", "flaky", "slow"}))
     monkeypatch.setattr(services, "default", lambda: made)
     return made
 

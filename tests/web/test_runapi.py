@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 
+from chronos_site import env
+from chronos_site.env import StoreConfig
 from devstack.process import free_port
+from jobs.repository import Repository
 from tests.processes import RoleProcess
 from tests.web.client import one_off
 
@@ -22,16 +26,36 @@ StartRole = Callable[..., RoleProcess]
 JSON_HEADERS = "Host: localhost\r\nContent-Type: application/json\r\n"
 
 
-@pytest.fixture
-def port(role_env: dict[str, str]) -> int:
-    return int(role_env["API_PORT"])
+@pytest.fixture(scope="module")
+def port() -> int:
+    return free_port()
 
 
-@pytest.fixture
-def runapi(start_role: StartRole) -> RoleProcess:
-    role = start_role("runapi")
+@pytest.fixture(scope="module")
+def runapi(
+    port: int, shared_store: StoreConfig, shared_repository: Repository
+) -> Iterator[RoleProcess]:
+    """One process for all tests that leave it alive."""
+    role = RoleProcess(
+        "runapi",
+        environment=env.for_child(
+            DJANGO_SETTINGS_MODULE="chronos_site.settings",
+            MONGO_URI=shared_store.uri,
+            MONGO_DB=shared_store.database,
+            API_PORT=str(port),
+            LOG_FORMAT="text",
+        ),
+    )
     role.wait_ready()
-    return role
+    yield role
+    assert role.is_alive
+    role.kill()
+
+
+@pytest.fixture
+def own_port(role_env: dict[str, str]) -> int:
+    """Where a process listens that a test starts for itself."""
+    return int(role_env["API_PORT"])
 
 
 @pytest.fixture
@@ -87,8 +111,9 @@ def chunked(*parts: bytes) -> bytes:
 
 
 def test_of_32_threads_that_post_one_key_one_wins(http: httpx.Client) -> None:
-    for round_ in range(5):
-        document = one_off(idempotencyKey=f"contested-{round_}")
+    tenant = uuid4().hex
+    for _ in range(5):
+        document = one_off(tenantId=tenant)
         with ThreadPoolExecutor(32) as threads:
             answers = list(
                 threads.map(lambda _: http.post("/jobs", json=document), range(32))  # noqa: B023
@@ -97,14 +122,14 @@ def test_of_32_threads_that_post_one_key_one_wins(http: httpx.Client) -> None:
         statuses = sorted(answer.status_code for answer in answers)
         assert statuses == [201] + [409] * 31
         assert len({answer.json()["id"] for answer in answers}) == 1
-    assert len(http.get("/jobs", params={"tenantId": "t"}).json()) == 5
+    assert len(http.get("/jobs", params={"tenantId": tenant}).json()) == 5
 
 
 def test_concurrent_submissions_each_get_their_own_answer(http: httpx.Client) -> None:
     taken = http.post("/jobs", json=one_off()).json()
 
     def submit(number: int) -> tuple[int, Any, Any]:
-        document = one_off(idempotencyKey=f"key-{number}", payload={"n": number})
+        document = one_off(payload={"n": number})
         if number % 4 == 1:
             document["priority"] = "high"
         elif number % 4 == 2:
@@ -294,29 +319,36 @@ def test_healthz_and_docs_are_served(http: httpx.Client) -> None:
 
 
 def test_requests_are_counted(http: httpx.Client, runapi: RoleProcess) -> None:
+    def counts() -> dict[str, float]:
+        metrics = httpx.get(f"http://127.0.0.1:{runapi.metrics_port}/metrics", trust_env=False).text
+        found = re.findall(r"api_request_seconds_count\{(.*)\} (.*)", metrics)
+        return {labels: float(count) for labels, count in found}
+
+    before = counts()
     http.post("/jobs", json=one_off())
     http.get("/nope")
     http.request("BREW", "/jobs/" + "0" * 24)
+    after = counts()
 
-    metrics = httpx.get(f"http://127.0.0.1:{runapi.metrics_port}/metrics", trust_env=False).text
+    assert {
+        labels: count - before.get(labels, 0)
+        for labels, count in after.items()
+        if count != before.get(labels)
+    } == {
+        'method="POST",route="/jobs",status="201"': 1,
+        'method="GET",route="none",status="404"': 1,
+        'method="other",route="/jobs/{id}",status="405"': 1,
+    }
 
-    for method, route, status in (
-        ("POST", "/jobs", 201),
-        ("GET", "none", 404),
-        ("other", "/jobs/{id}", 405),
-    ):
-        labels = f'method="{method}",route="{route}",status="{status}"'
-        assert f"api_request_seconds_count{{{labels}}} 1.0" in metrics
 
-
-def test_several_processes_add_up_their_metrics(start_role: StartRole, port: int) -> None:
+def test_several_processes_add_up_their_metrics(start_role: StartRole, own_port: int) -> None:
     role = start_role("runapi", "--workers", "2", "--threads", "2")
     role.wait_ready()
 
     def post(_: int) -> int:
         # A connection of its own each time, so that both processes get some.
         return httpx.post(
-            f"http://127.0.0.1:{port}/jobs", json=one_off(), trust_env=False
+            f"http://127.0.0.1:{own_port}/jobs", json=one_off(), trust_env=False
         ).status_code
 
     with ThreadPoolExecutor(8) as threads:
@@ -328,19 +360,23 @@ def test_several_processes_add_up_their_metrics(start_role: StartRole, port: int
     assert role.output.count("the API has stopped") == 1
 
 
-def test_sigterm_lets_a_request_finish_and_ends_with_0(runapi: RoleProcess, port: int) -> None:
+def test_sigterm_lets_a_request_finish_and_ends_with_0(
+    start_role: StartRole, own_port: int
+) -> None:
+    role = start_role("runapi")
+    role.wait_ready()
     body = json.dumps(one_off())
-    with closing(Wire(port)) as wire:
+    with closing(Wire(own_port)) as wire:
         wire.send(f"POST /jobs HTTP/1.1\r\n{JSON_HEADERS}Content-Length: {len(body)}\r\n\r\n")
         # Connections are taken in order: an answer on a later one shows that this one was taken.
-        httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False)
+        httpx.get(f"http://127.0.0.1:{own_port}/healthz", trust_env=False)
         with ThreadPoolExecutor(1) as thread:
-            ended = thread.submit(runapi.terminate)
+            ended = thread.submit(role.terminate)
             wire.send(body)
 
             assert wire.answer()[0] == 201
             assert ended.result() == 0
-    assert "the API has stopped" in runapi.output
+    assert "the API has stopped" in role.output
 
 
 @pytest.mark.parametrize("variable", ["API_PORT", "METRICS_PORT"])
@@ -367,20 +403,20 @@ def test_a_store_without_indexes_is_one_sentence(start_role: StartRole) -> None:
     assert "Traceback" not in role.output
 
 
-def test_without_mongodb_the_api_starts_and_says_so(start_role: StartRole, port: int) -> None:
+def test_without_mongodb_the_api_starts_and_says_so(start_role: StartRole, own_port: int) -> None:
     nowhere = f"mongodb://127.0.0.1:{free_port()}/?replicaSet=rs0"
     role = start_role("runapi", MONGO_URI=nowhere)
     role.wait_for_line("the API listens")
 
     answer = httpx.post(
-        f"http://127.0.0.1:{port}/jobs", json=one_off(), trust_env=False, timeout=30
+        f"http://127.0.0.1:{own_port}/jobs", json=one_off(), trust_env=False, timeout=30
     )
 
     assert answer.status_code == 503
     assert "Retry-After" in answer.headers
     ready = httpx.get(f"http://127.0.0.1:{role.metrics_port}/readyz", trust_env=False, timeout=30)
     assert ready.status_code == 503
-    assert httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).text == "ok"
+    assert httpx.get(f"http://127.0.0.1:{own_port}/healthz", trust_env=False).text == "ok"
 
 
 def test_log_lines_are_json(start_role: StartRole) -> None:
