@@ -1,0 +1,198 @@
+"""MongoDB away: every method says so within bounded time, and works again by itself."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+import pytest
+
+from chronos_site.env import StoreConfig
+from devstack.mongo import Mongod
+from jobs import attempts
+from jobs.errors import StoreUnavailable
+from jobs.lifecycle import Status
+from jobs.repository import Repository, connection
+from jobs.repository.nodes import Node
+from jobs.repository.templates import Advance
+from tests.builders import NOW, a_job
+
+JOB: Final = a_job(status=Status.RUNNING, claim_id="c1")
+HELD: Final = [(JOB.id, "c1")]
+END: Final = attempts.completed(JOB, started_at=NOW, finished_at=NOW)
+LEASE: Final = timedelta(minutes=5)
+BOUND_SECONDS: Final = 20.0
+"""Server selection takes 5 s, some methods are tried twice, and all of them at the same time."""
+
+Call = Callable[[Repository], object]
+
+
+def watch(repo: Repository) -> None:
+    with repo.dispatch.watch(wait_ms=10) as wakes:
+        next(wakes)
+
+
+CALLS: Final[Mapping[str, Call]] = {
+    "ping": lambda repo: repo.ping(),
+    "ensure_indexes": lambda repo: repo.ensure_indexes(),
+    "require_indexes": lambda repo: repo.require_indexes(),
+    "jobs.insert": lambda repo: repo.jobs.insert([a_job()]),
+    "jobs.insert_each": lambda repo: repo.jobs.insert_each([a_job()]),
+    "jobs.find": lambda repo: repo.jobs.find(JOB.id),
+    "jobs.get": lambda repo: repo.jobs.get(JOB.id),
+    "jobs.read": lambda repo: repo.jobs.read(JOB.id),
+    "jobs.page": lambda repo: repo.jobs.page("tenant-a", limit=1),
+    "interventions.cancel": lambda repo: repo.interventions.cancel(JOB.id, now=NOW),
+    "interventions.redrive": lambda repo: repo.interventions.redrive(JOB.id, due_at=NOW, now=NOW),
+    "interventions.pause": lambda repo: repo.interventions.pause(JOB.id, now=NOW),
+    "interventions.resume": lambda repo: repo.interventions.resume(JOB.id, next_at=NOW, now=NOW),
+    "dispatch.due": lambda repo: repo.dispatch.due("noop", now=NOW, limit=1),
+    "dispatch.next_due": lambda repo: repo.dispatch.next_due("noop", after=NOW, until=NOW),
+    "dispatch.queue": lambda repo: repo.dispatch.queue([JOB.id], claim_id="q", now=NOW),
+    "dispatch.release": lambda repo: repo.dispatch.release([JOB.id], claim_id="q", now=NOW),
+    "dispatch.in_flight": lambda repo: repo.dispatch.in_flight(),
+    "dispatch.watch": watch,
+    "claims.claim": lambda repo: repo.claims.claim(
+        [JOB.id], owner="e1", claim_id="c2", lease=LEASE, now=NOW
+    ),
+    "claims.start": lambda repo: repo.claims.start(HELD, now=NOW),
+    "claims.extend": lambda repo: repo.claims.extend(HELD, until=NOW),
+    "claims.lost": lambda repo: repo.claims.lost(HELD),
+    "claims.finish": lambda repo: repo.claims.finish([END], now=NOW),
+    "claims.hand_back": lambda repo: repo.claims.hand_back(HELD, now=NOW),
+    "recovery.requeue_lost_messages": lambda repo: repo.recovery.requeue_lost_messages(
+        queued_before=NOW, now=NOW
+    ),
+    "recovery.reclaim_unstarted": lambda repo: repo.recovery.reclaim_unstarted(now=NOW),
+    "recovery.expired": lambda repo: repo.recovery.expired(now=NOW, limit=1),
+    "recovery.take_back": lambda repo: repo.recovery.take_back([END], now=NOW),
+    "dead_letters.unannounced": lambda repo: repo.dead_letters.unannounced(before=NOW, limit=1),
+    "dead_letters.mark_announced": lambda repo: repo.dead_letters.mark_announced([JOB.id], now=NOW),
+    "census.by_status": lambda repo: repo.census.by_status(limit=1),
+    "templates.due": lambda repo: repo.templates.due(now=NOW, limit=1),
+    "templates.next_due": lambda repo: repo.templates.next_due(),
+    "templates.with_live_runs": lambda repo: repo.templates.with_live_runs([JOB.id]),
+    "templates.advance": lambda repo: repo.templates.advance([Advance(JOB.id, NOW, NOW)], now=NOW),
+    "templates.dead_letter": lambda repo: repo.templates.dead_letter(JOB.id, reason="why", now=NOW),
+    "nodes.report": lambda repo: repo.nodes.report(Node("e1", "executor", NOW), now=NOW),
+    "nodes.live": lambda repo: repo.nodes.live(role="executor", seen_since=NOW),
+    "nodes.remove": lambda repo: repo.nodes.remove("e1"),
+    "clock.now": lambda repo: repo.clock.now(),
+}
+
+
+def methods(of: object) -> set[str]:
+    return {name for name, _ in inspect.getmembers(of, inspect.ismethod) if name[0] != "_"}
+
+
+def outcome(call: Callable[[], object]) -> tuple[BaseException | None, float]:
+    """What a call raises, and how many seconds it takes."""
+    begun = time.monotonic()
+    try:
+        call()
+    except Exception as exc:  # noqa: BLE001 - whatever it is, the test is about it
+        return exc, time.monotonic() - begun
+    return None, time.monotonic() - begun
+
+
+def outcomes(repo: Repository) -> dict[str, tuple[BaseException | None, float]]:
+    """The same of all methods, called at the same time."""
+    with ThreadPoolExecutor(len(CALLS)) as threads:
+        futures = {
+            name: threads.submit(outcome, partial(call, repo)) for name, call in CALLS.items()
+        }
+    return {name: future.result() for name, future in futures.items()}
+
+
+@contextmanager
+def stalled(server: Mongod) -> Iterator[None]:
+    """The server keeps its connections and says nothing (SIGSTOP)."""
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def mongod(private_mongod: Callable[[], Mongod]) -> Mongod:
+    return private_mongod()
+
+
+@pytest.fixture
+def own_repo(mongod: Mongod) -> Iterator[Repository]:
+    """A repository whose server may go away."""
+    repository = Repository.connect(StoreConfig(mongod.location, "chronos"))
+    yield repository
+    repository.close()
+
+
+def test_every_method_is_called_here(repo: Repository) -> None:
+    stores = {name: store for name, store in vars(repo).items() if name[0] != "_"}
+
+    assert CALLS.keys() == (methods(repo) - {"connect", "close"}).union(
+        f"{name}.{method}" for name, store in stores.items() for method in methods(store)
+    )
+
+
+def test_each_method_names_the_outage_and_works_again_after_it(
+    mongod: Mongod, own_repo: Repository
+) -> None:
+    own_repo.ensure_indexes()
+    own_repo.jobs.insert([JOB])
+
+    mongod.kill()
+    away = outcomes(own_repo)
+    mongod.restart()
+    back = outcomes(own_repo)
+
+    clock_error, _ = away.pop("clock.now")
+    assert isinstance(clock_error, StoreUnavailable)
+    for name, (error, seconds) in away.items():
+        assert isinstance(error, StoreUnavailable), name
+        assert "MONGO_URI" in str(error)
+        assert seconds < BOUND_SECONDS, name
+    assert {name: error for name, (error, _) in back.items() if error} == {}
+    assert own_repo.jobs.get(JOB.id).idempotency_key == JOB.idempotency_key
+
+
+def test_a_server_that_says_nothing_is_not_waited_for_for_ever(
+    mongod: Mongod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_SOCKET_MS", 1_000)
+    monkeypatch.setattr(connection, "_SELECTION_MS", 2_000)
+    repo = Repository.connect(StoreConfig(mongod.location, "chronos"))
+    repo.ensure_indexes()
+    repo.jobs.insert([JOB])
+
+    with stalled(mongod):
+        away = outcomes(repo)
+    mongod.wait_ready()
+
+    for name, (error, seconds) in away.items():
+        assert isinstance(error, StoreUnavailable), name
+        assert seconds < BOUND_SECONDS, name
+    error, _ = outcome(lambda: repo.jobs.get(JOB.id))
+    assert error is None
+    repo.close()
+
+
+def test_an_open_stream_that_breaks_says_so(mongod: Mongod, own_repo: Repository) -> None:
+    own_repo.ensure_indexes()
+
+    def follow() -> None:
+        with own_repo.dispatch.watch(wait_ms=10) as wakes:
+            assert next(wakes) is None
+            mongod.kill()
+            assert set(wakes) == {None}
+
+    with pytest.raises(StoreUnavailable):
+        follow()
