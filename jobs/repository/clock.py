@@ -7,7 +7,6 @@ clock, so a jump of the wall clock is harmless too.
 
 from __future__ import annotations
 
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,7 +25,6 @@ class StoreClock:
 
     def __init__(self, client: MongoClient[dict[str, Any]]) -> None:
         self._client = client
-        self._lock = threading.Lock()
         self._looked_at = float("-inf")
         self._epoch: datetime | None = None
         """What the store's clock showed when the monotonic clock showed 0."""
@@ -44,17 +42,15 @@ class StoreClock:
         return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
     def _look(self) -> datetime:
-        with self._lock:
-            if self._epoch is not None and time.monotonic() - self._looked_at <= _SYNC_SECONDS:
-                return self._epoch
-            # Before the attempt: while MongoDB is away, it is tried once a minute, not each time.
-            self._looked_at = time.monotonic()
-            try:
-                self._epoch = self._measure()
-            except StoreUnavailable:
-                if self._epoch is None:
-                    raise
-            return self._epoch
+        # Before the attempt: while MongoDB is away, it is tried once a minute, not each time. Two
+        # threads that look at the same time do no harm.
+        self._looked_at = time.monotonic()
+        try:
+            self._epoch = self._measure()
+        except StoreUnavailable:
+            if self._epoch is None:
+                raise
+        return self._epoch
 
     @outages_named()
     def _measure(self) -> datetime:
