@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from executor.allowance import Allowance
@@ -91,7 +92,7 @@ class Executor:
         )
         self._intakes = [
             Intake(
-                Subscription(broker, job_type, name),
+                partial(Subscription, broker, job_type, name),
                 job_type=job_type,
                 owner=name,
                 lease=config.claim_timeout,

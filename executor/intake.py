@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from bson import ObjectId
@@ -25,14 +26,19 @@ logger = logging.getLogger(__name__)
 
 _BATCH = 500
 _POLL_SECONDS = 0.25
+_FULL_SECONDS = 3.0
 
 
 class Intake:
-    """One thread for one job type: polls no more than there is room for, claims, hands on."""
+    """One thread for one job type: polls no more than there is room for, claims, hands on.
+
+    Where there is no room for some seconds, it leaves the group until there is. A member that does
+    not poll would keep its messages from those that have room, and newcomers from any at all.
+    """
 
     def __init__(
         self,
-        subscription: Subscription,
+        subscribe: Callable[[], Subscription],
         *,
         job_type: str,
         owner: str,
@@ -44,7 +50,9 @@ class Intake:
         workers: Workers,
         stop: threading.Event,
     ) -> None:
-        self._subscription = subscription
+        self._subscribe = subscribe
+        self._subscription: Subscription | None = None
+        self._had_room_at = time.monotonic()
         self._job_type = job_type
         self._owner = owner
         self._lease = lease
@@ -62,28 +70,40 @@ class Intake:
         self._thread.join()
 
     def _run(self) -> None:
-        room = self._holdings.room
-        try:
-            while not self._stop.is_set():
-                if not room.take(1, timeout=_POLL_SECONDS):
-                    continue
-                message = self._subscription.poll(_POLL_SECONDS)
-                if message is None:
-                    room.give()
-                    continue
-                permits = 1 + room.take(_BATCH - 1)
-                messages = [message, *self._subscription.more(permits - 1)]
-                try:
-                    permits -= self._take_in(messages)
-                except Exception:
-                    # The reaper sends these messages again.
-                    logger.exception("%d messages could not be taken in", len(messages))
-                room.give(permits)
-        finally:
-            # At once, not after the drain: the other members take the partitions over.
-            self._subscription.close()
+        while not self._stop.is_set():
+            try:
+                self._step()
+            except Exception:
+                # The reaper sends the messages again.
+                logger.exception("messages could not be taken in")
+                self._stop.wait(_POLL_SECONDS)
+        # At once, not after the drain: the other members take the partitions over.
+        self._leave()
 
-    def _take_in(self, messages: Sequence[Received]) -> int:
+    def _step(self) -> None:
+        room = self._holdings.room
+        permits = room.take(1, timeout=_POLL_SECONDS)
+        if not permits:
+            if time.monotonic() - self._had_room_at > _FULL_SECONDS:
+                self._leave()
+            return
+        self._had_room_at = time.monotonic()
+        try:
+            self._subscription = self._subscription or self._subscribe()
+            # Not its truth: a message without a value is false.
+            if (message := self._subscription.poll(_POLL_SECONDS)) is not None:
+                permits += room.take(_BATCH - 1)
+                messages = [message, *self._subscription.more(permits - 1)]
+                permits -= self._take_in(self._subscription, messages)
+        finally:
+            room.give(permits)
+
+    def _leave(self) -> None:
+        if self._subscription:
+            self._subscription.close()
+            self._subscription = None
+
+    def _take_in(self, subscription: Subscription, messages: Sequence[Received]) -> int:
         """Claim what the messages name; how many jobs are now held."""
         named = [job_id_of(message.value()) for message in messages]
         job_ids = list(dict.fromkeys(job_id for job_id in named if job_id is not None))
@@ -94,7 +114,7 @@ class Intake:
         if jobs is None:
             # Stopped while MongoDB was away: the offsets are not kept, another member sees these.
             return 0
-        self._subscription.done(messages)
+        subscription.done(messages)
         if unclaimed := len(messages) - junk - len(jobs):
             DROPPED_MESSAGES.labels("not_queued").inc(unclaimed)
         return len(jobs)
