@@ -74,7 +74,6 @@ class AnyOrder(RuleBasedStateMachine):
         self.now = NOW
         self.jobs: dict[ObjectId, Job] = {}
         self.submitted: set[ObjectId] = set()
-        self.batches: list[tuple[str, list[ObjectId]]] = []
         self.holdings: list[Holding] = []
         # An example must be the same each time it is run, so keys and claims have their own count.
         self.numbers = count(1)
@@ -133,22 +132,25 @@ class AnyOrder(RuleBasedStateMachine):
 
     # The scheduler.
 
-    @rule(limit=st.sampled_from((1, 100)), seconds=st.sampled_from((0, 5)))
-    def dispatch(self, limit: int, seconds: int) -> None:
-        self.now += timedelta(seconds=seconds)
-        due = [job.id for job in self.repo.dispatch.due("noop", now=self.now, limit=limit)]
+    @rule(
+        fate=st.sampled_from(("arrives", "arrives", "is late", "fails")),
+        executor=st.sampled_from(EXECUTORS),
+        start=st.booleans(),
+    )
+    def dispatch(self, fate: str, executor: str, start: bool) -> None:
+        self.now += timedelta(seconds=5)
+        due = [job.id for job in self.repo.dispatch.due("noop", now=self.now, limit=3)]
         claim_id = self.fresh("q")
         with self.acting(Actor.SCHEDULER):
             queued = self.repo.dispatch.queue(due, claim_id=claim_id, now=self.now)
         assert queued == set(due)
-        self.batches.append((claim_id, due))
-
-    @precondition(lambda self: self.batches)
-    @rule(data=st.data())
-    def publishing_fails(self, data: st.DataObject) -> None:
-        claim_id, ids = data.draw(st.sampled_from(self.batches[-3:]))
-        with self.acting(Actor.SCHEDULER, {claim_id}):
-            self.repo.dispatch.release(ids, claim_id=claim_id, now=self.now)
+        if fate == "arrives":
+            self.claim(due, executor, start=start)
+        if fate != "is late":
+            # Also after arrival: the acknowledgement was lost.
+            with self.acting(Actor.SCHEDULER, {claim_id}):
+                released = self.repo.dispatch.release(due, claim_id=claim_id, now=self.now)
+            assert released == (len(due) if fate == "fails" else 0)
 
     @precondition(lambda self: self.repo.templates.due(now=self.now, limit=1))
     @rule(crashes=st.booleans())
@@ -166,11 +168,11 @@ class AnyOrder(RuleBasedStateMachine):
     # Executors.
 
     @rule(data=st.data(), executor=st.sampled_from(EXECUTORS), start=st.booleans())
-    def claim(self, data: st.DataObject, executor: str, start: bool) -> None:
-        known = self.ids(Status.QUEUED) or sorted(self.submitted)
-        ids = data.draw(st.lists(st.sampled_from(known), min_size=1, max_size=6))
-        # Messages may also name what is in any other status.
-        ids += data.draw(st.lists(st.sampled_from(sorted(self.submitted)), max_size=2))
+    def old_messages_arrive(self, data: st.DataObject, executor: str, start: bool) -> None:
+        known = sorted(self.submitted)
+        self.claim(data.draw(st.lists(st.sampled_from(known), max_size=6)), executor, start=start)
+
+    def claim(self, ids: list[ObjectId], executor: str, *, start: bool) -> None:
         queued = set(self.ids(Status.QUEUED)).intersection(ids)
         claim_id = self.fresh("c")
 
