@@ -29,6 +29,12 @@ def record(context: Context) -> None:
     _note(context, "cancelled" if context.cancelled.is_set() else "end")
 
 
+@handler("test-exit-in-process", in_process=True)
+def exit_child(context: Context) -> None:
+    """Take the child process down."""
+    os._exit(66)
+
+
 @handler("test-raise-in-process", in_process=True)
 def raise_in_child(context: Context) -> None:
     """Fail as many handlers fail."""
