@@ -244,6 +244,8 @@ class AnyOrder(RuleBasedStateMachine):
             return attempts.completed(job, started_at=now, finished_at=now)
         if outcome is Outcome.SNOOZED:
             return attempts.snoozed(job, until=now + MINUTE, started_at=now, finished_at=now)
+        if outcome is Outcome.HANDED_BACK:
+            return attempts.handed_back(job, started_at=now, finished_at=now)
         return self.failed(job, outcome)
 
     @precondition(lambda self: self.holdings)
