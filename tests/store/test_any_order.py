@@ -188,10 +188,13 @@ class AnyOrder(RuleBasedStateMachine):
         self.holdings += [Holding(job, claim_id, self.now + LEASE) for job in claimed]
 
     def drawn(self, data: st.DataObject) -> list[Holding]:
-        """Some claims of the past: good ones, stale ones, those of different executors."""
-        recent = range(max(0, len(self.holdings) - 8), len(self.holdings))
-        chosen = data.draw(st.lists(st.sampled_from(recent), min_size=1, max_size=4))
-        by_job = {self.holdings[place].job.id: self.holdings[place] for place in chosen}
+        """Some claims of the past, one per job: good ones, and often those of an executor that
+        was stalled while its jobs went to another.
+        """
+        leased = [each for each in self.holdings if self.jobs[each.job.id].status in LEASED]
+        pool = [*self.holdings[-2:], *leased[-8:]]
+        chosen = data.draw(st.lists(st.sampled_from(range(len(pool))), min_size=1, max_size=5))
+        by_job = {pool[place].job.id: pool[place] for place in chosen}
         return list(by_job.values())
 
     @precondition(lambda self: self.holdings)
