@@ -16,8 +16,12 @@ from typing import Any
 from jobs.errors import ConfigError
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h))+")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
+# Added to an instant it stays a date.
+_LONGEST = timedelta(days=36_525)
+# https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions
+_DATABASE = re.compile(r'[^\s/\\."$*<>:|?\0]{1,63}')
 
 
 def parse_duration(text: str) -> timedelta:
@@ -28,7 +32,10 @@ def parse_duration(text: str) -> timedelta:
     """
     if not _DURATION.fullmatch(text):
         raise ValueError("must be a duration such as 500ms, 30s, 5m or 1h30m")
-    return timedelta(seconds=sum(float(n) * _UNITS[unit] for n, unit in _PART.findall(text)))
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    if seconds > _LONGEST.total_seconds():
+        raise ValueError("must be a duration of 100 years at most")
+    return timedelta(seconds=seconds)
 
 
 def _positive_duration(text: str) -> timedelta:
@@ -40,7 +47,7 @@ def _positive_duration(text: str) -> timedelta:
 
 def _integer(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not re.fullmatch(r"-?\d+", text) or not low <= int(text) <= high:
+        if not re.fullmatch(r"-?[0-9]{1,9}", text) or not low <= int(text) <= high:
             raise ValueError(f"must be a whole number from {low} to {high}")
         return int(text)
 
@@ -67,7 +74,12 @@ def _addresses(text: str) -> tuple[str, ...]:
     addresses = tuple(word.removeprefix("http://").rstrip("/") for word in _words(text))
     for address in addresses:
         host, _, port = address.rpartition(":")
-        if not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536:
+        if (
+            not host
+            or "/" in host
+            or not re.fullmatch("[0-9]{1,5}", port)
+            or not 0 < int(port) < 65536
+        ):
             raise ValueError(f"{address!r} must be host:port")
     return addresses
 
@@ -76,6 +88,12 @@ def _boolean(text: str) -> bool:
     if text.lower() not in {"1", "true", "yes", "on", "0", "false", "no", "off"}:
         raise ValueError("must be true or false")
     return text.lower() in {"1", "true", "yes", "on"}
+
+
+def _database(text: str) -> str:
+    if not _DATABASE.fullmatch(text):
+        raise ValueError('must be a name of up to 63 characters without spaces and /\\."$*<>:|?')
+    return text
 
 
 def _text(text: str) -> str:
@@ -99,7 +117,7 @@ VARIABLES: Mapping[str, Variable] = {
         "mongodb://127.0.0.1:27017/?replicaSet=rs0",
         "MongoDB: a replica set, also of one node",
     ),
-    "MONGO_DB": Variable(_text, "chronos", "name of the database"),
+    "MONGO_DB": Variable(_database, "chronos", "name of the database"),
     "KAFKA_BROKERS": Variable(
         _addresses, "127.0.0.1:9092", "Kafka bootstrap servers, host:port, comma-separated"
     ),
@@ -187,7 +205,7 @@ def read(environ: Mapping[str, str] | None = None) -> Mapping[str, Any]:
         try:
             values[name] = None if text is None else variable.parse(text)
         except ValueError as exc:
-            raise ConfigError(f"{name}={text!r}: {exc}. Meaning: {variable.meaning}.") from exc
+            raise ConfigError(f"{name}={text!r:.100}: {exc}. Meaning: {variable.meaning}.") from exc
     return values
 
 
