@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.broker.topics import ping
 from jobs.errors import ChronosError
 from jobs.loop import persist, stop_on_signals
 from jobs.probes import Probes
@@ -44,6 +45,8 @@ class RoleCommand(BaseCommand):
     """Base of `runscheduler`, `runexecutor` and `runreaper`."""
 
     role: ClassVar[str]
+    needs_kafka: ClassVar[bool] = True
+    """Whether it can do nothing without Kafka."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--name", help="name of this process; default: made from the host")
@@ -57,7 +60,7 @@ class RoleCommand(BaseCommand):
             probes = Probes(
                 config.listen.metrics_host,
                 config.listen.metrics_port,
-                lambda: self._ready(repository),
+                lambda: self._ready(config, repository),
             )
             try:
                 persist(repository.require_indexes, stop=stop)
@@ -71,15 +74,17 @@ class RoleCommand(BaseCommand):
             raise CommandError(str(exc)) from exc
         logger.info("%s has stopped", name)
 
-    def _ready(self, repository: Repository) -> tuple[bool, str]:
+    def _ready(self, config: Config, repository: Repository) -> tuple[bool, str]:
         try:
             repository.ping()
+            if self.needs_kafka:
+                ping(config.broker)
         except ChronosError as exc:
             return False, str(exc)
         return self.readiness()
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether the role can work, given that MongoDB answers."""
+        """Whether the role can work, given that its servers answer."""
         return True, "ready"
 
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
 
 _TIMEOUT_SECONDS = 10.0
+_PING_SECONDS = 2.0
 
 
 def topics_for(job_types: Iterable[str]) -> list[str]:
@@ -64,11 +65,24 @@ def require_topics(config: BrokerConfig, job_types: Iterable[str]) -> None:
         )
 
 
+def ping(config: BrokerConfig) -> None:
+    """Answer within 2 s whether Kafka is there.
+
+    Raises:
+        BrokerUnavailable: it is not.
+    """
+    _topics(AdminClient(common_settings(config, "chronos-admin")), config, _PING_SECONDS)
+
+
 def _absent(admin: AdminClient, config: BrokerConfig, topics: Iterable[str]) -> list[str]:
+    there = _topics(admin, config, _TIMEOUT_SECONDS)
+    return [name for name in topics if name not in there]
+
+
+def _topics(admin: AdminClient, config: BrokerConfig, timeout: float) -> Collection[str]:
     try:
-        there = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
+        return admin.list_topics(timeout=timeout).topics.keys()
     except KafkaException as exc:
         raise BrokerUnavailable(
             f"Kafka does not answer at {', '.join(config.brokers)}. Check KAFKA_BROKERS."
         ) from exc
-    return [name for name in topics if name not in there]

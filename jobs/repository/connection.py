@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pymongo
 from bson.codec_options import CodecOptions, DatetimeConversion
 from pymongo import MongoClient, ReadPreference, WriteConcern
 from pymongo.errors import ConfigurationError, InvalidURI
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _SELECTION_MS = 5_000
 _SOCKET_MS = 20_000
+_PING_SECONDS = 2
 
 
 class Repository:
@@ -86,12 +88,13 @@ class Repository:
 
     @outages_named()
     def ping(self) -> None:
-        """Answer whether MongoDB has a primary.
+        """Answer within 2 s whether MongoDB has a primary.
 
         Raises:
             StoreUnavailable: it has not.
         """
-        self._client.admin.command("ping")
+        with pymongo.timeout(_PING_SECONDS):
+            self._client.admin.command("ping")
 
     @outages_named()
     def ensure_indexes(self) -> None:

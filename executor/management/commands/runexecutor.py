@@ -19,6 +19,7 @@ class Command(RoleCommand):
 
     help = "Run jobs: claims what the scheduler has queued and calls the handlers."
     role = "executor"
+    _executor: Executor | None = None
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -31,6 +32,9 @@ class Command(RoleCommand):
             help="handlers run at once (default: EXECUTOR_CONCURRENCY)",
         )
 
+    def readiness(self) -> tuple[bool, str]:
+        return (False, "starting") if self._executor is None else (True, "ready")
+
     def work(self, duty: Duty) -> None:
         settings = duty.config.executor
         if duty.options["concurrency"] is not None:
@@ -42,9 +46,9 @@ class Command(RoleCommand):
         persist(lambda: require_topics(duty.config.broker, chosen), stop=duty.stop)
         if duty.stop.is_set():
             return
-        executor = Executor(duty.name, settings, duty.config.broker, duty.repository, chosen)
+        self._executor = Executor(duty.name, settings, duty.config.broker, duty.repository, chosen)
         duty.stop.wait()
-        executor.close()
+        self._executor.close()
 
 
 def _choose(known: Mapping[str, Handler], wanted: Sequence[str]) -> Mapping[str, Handler]:

@@ -13,6 +13,7 @@ class Command(RoleCommand):
 
     help = "Take back stuck jobs and announce dead letters that were not. Any number may run."
     role = "reaper"
+    needs_kafka = False
 
     def work(self, duty: Duty) -> None:
         publisher = Publisher(duty.config.broker, duty.name)
