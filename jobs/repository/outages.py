@@ -15,9 +15,12 @@ from pymongo.errors import (
 
 from jobs.errors import StoreUnavailable
 
-# Shutdown, step-down and election answers that pymongo leaves as OperationFailure; numbers from
+# Shutdown, step-down and election answers that pymongo leaves as OperationFailure, cursors and
+# queries that did not outlive them, and streams whose place in the oplog is gone; numbers from
 # MongoDB's error_codes.yml.
-_PASSING_CODES = frozenset({6, 7, 89, 91, 112, 133, 189, 262, 9001, 10107, 11600, 11602, 13435})
+_PASSING_CODES = frozenset(
+    {6, 7, 43, 89, 91, 112, 133, 175, 189, 237, 262, 280, 286, 9001, 10107, 11600, 11602, 13435}
+)
 
 
 def _is_outage(error: OperationFailure) -> bool:

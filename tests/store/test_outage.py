@@ -5,15 +5,17 @@ from __future__ import annotations
 import inspect
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from pymongo import MongoClient
 
 from chronos_site.env import StoreConfig
 from devstack.mongo import Mongod
@@ -93,7 +95,7 @@ def methods(of: object) -> set[str]:
     return {name for name, _ in inspect.getmembers(of, inspect.ismethod) if name[0] != "_"}
 
 
-def outcome(call: Callable[[], object]) -> tuple[BaseException | None, float]:
+def outcome(call: Callable[[], object]) -> tuple[Exception | None, float]:
     """What a call raises, and how many seconds it takes."""
     begun = time.monotonic()
     try:
@@ -103,7 +105,7 @@ def outcome(call: Callable[[], object]) -> tuple[BaseException | None, float]:
     return None, time.monotonic() - begun
 
 
-def outcomes(repo: Repository) -> dict[str, tuple[BaseException | None, float]]:
+def outcomes(repo: Repository) -> dict[str, tuple[Exception | None, float]]:
     """The same of all methods, called at the same time."""
     with ThreadPoolExecutor(len(CALLS)) as threads:
         futures = {
@@ -196,3 +198,43 @@ def test_an_open_stream_that_breaks_says_so(mongod: Mongod, own_repo: Repository
 
     with pytest.raises(StoreUnavailable):
         follow()
+
+
+def errors_while(repo: Repository, disturb: Callable[[], object]) -> list[tuple[str, Exception]]:
+    """What the methods raise that is no outage, called again and again during a disturbance."""
+    over = threading.Event()
+
+    def hammer(name: str) -> list[tuple[str, Exception]]:
+        found = []
+        while not over.is_set():
+            error, _ = outcome(partial(CALLS[name], repo))
+            if error is not None and not isinstance(error, StoreUnavailable):
+                found.append((name, error))
+        return found
+
+    with ThreadPoolExecutor(len(CALLS)) as threads:
+        # The clock answers without the server.
+        found = [threads.submit(hammer, name) for name in CALLS if name != "clock.now"]
+        disturb()
+        over.set()
+    return [each for future in found for each in future.result()]
+
+
+def test_a_restart_and_a_step_down_are_outages_and_no_bugs(
+    mongod: Mongod, own_repo: Repository
+) -> None:
+    own_repo.ensure_indexes()
+    own_repo.jobs.insert([JOB])
+    admin: MongoClient[dict[str, Any]] = MongoClient(
+        "127.0.0.1", mongod.port, directConnection=True
+    )
+
+    def step_down() -> None:
+        # Nobody else can be elected, so it leads again after a second.
+        admin.admin.command("replSetStepDown", 1, force=True)
+        mongod.wait_ready()
+
+    with admin:
+        assert errors_while(own_repo, step_down) == []
+        assert errors_while(own_repo, mongod.restart) == []
+    assert outcome(own_repo.ping)[0] is None

@@ -1,0 +1,82 @@
+"""Which of the driver's errors are outages, and which are our own mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pymongo.errors import (
+    AutoReconnect,
+    BulkWriteError,
+    CursorNotFound,
+    ExecutionTimeout,
+    NetworkTimeout,
+    NotPrimaryError,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+    WriteConcernError,
+)
+
+from jobs.errors import StoreUnavailable
+from jobs.repository.outages import outages_named
+
+
+def bulk(*codes: int, concern: tuple[Any, ...] = ()) -> BulkWriteError:
+    return BulkWriteError(
+        {"writeErrors": [{"code": code} for code in codes], "writeConcernErrors": list(concern)}
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AutoReconnect("gone"),
+        NetworkTimeout("late"),
+        NotPrimaryError("stepped down"),
+        ServerSelectionTimeoutError("nobody there"),
+        ExecutionTimeout("late", 50),
+        WriteConcernError("no majority", 64),
+        # The server forgot the cursor when it restarted, or killed the query when it stepped down.
+        CursorNotFound("which cursor", 43),
+        OperationFailure("killed", 175),
+        OperationFailure("shutting down", 91),
+        OperationFailure("interrupted", 11600),
+        OperationFailure("interrupted", 11602),
+        # The change stream's place is no longer in the oplog.
+        OperationFailure("history lost", 286),
+        bulk(189),
+        bulk(11000, 11602),
+        bulk(concern=({"code": 64},)),
+    ],
+    ids=repr,
+)
+def test_an_outage_is_named_and_keeps_its_cause(error: PyMongoError) -> None:
+    with pytest.raises(StoreUnavailable) as raised, outages_named():
+        raise error
+
+    assert raised.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OperationFailure("bad query", 2), OperationFailure("no rights", 13), bulk(11000)],
+    ids=repr,
+)
+def test_a_mistake_passes_through(error: PyMongoError) -> None:
+    with pytest.raises(type(error)), outages_named():
+        raise error
+
+
+def test_a_method_may_be_decorated_and_returns_what_it_returns() -> None:
+    @outages_named()
+    def answer(fails: bool) -> int:
+        if fails:
+            raise AutoReconnect("gone")
+        return 42
+
+    assert [answer(False), answer(False)] == [42, 42]
+    with pytest.raises(StoreUnavailable):
+        answer(True)
+    with pytest.raises(StoreUnavailable):
+        answer(True)
