@@ -88,7 +88,11 @@ class JobStore:
 
     @outages_named()
     def find(self, job_id: ObjectId) -> Job | None:
-        """The job with this id, or None."""
+        """The job with this id, or None.
+
+        Raises:
+            UnreadableJob: its document breaks the rules of a job.
+        """
         document = self._jobs.find_one({"_id": job_id})
         return None if document is None else from_document(document)
 
@@ -97,6 +101,7 @@ class JobStore:
 
         Raises:
             JobNotFound: there is none.
+            UnreadableJob: see `find`.
         """
         job = self.find(job_id)
         if job is None:

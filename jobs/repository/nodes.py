@@ -11,6 +11,19 @@ from pymongo.collection import Collection
 
 from jobs.repository.outages import outages_named
 
+# What was put in by hand must not make the other processes unreadable.
+_READABLE = {
+    "$jsonSchema": {
+        "required": ["jobTypes", "capacity", "startedAt"],
+        "properties": {
+            "_id": {"bsonType": "string"},
+            "jobTypes": {"bsonType": "array", "items": {"bsonType": "string"}},
+            "capacity": {"bsonType": ["int", "long"]},
+            "startedAt": {"bsonType": "date"},
+        },
+    }
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -52,7 +65,7 @@ class NodeStore:
     @outages_named()
     def live(self, *, role: str, seen_since: datetime) -> list[Node]:
         """The processes of a role that reported since an instant."""
-        found = self._nodes.find({"role": role, "seenAt": {"$gte": seen_since}})
+        query = {"role": role, "seenAt": {"$gte": seen_since}, **_READABLE}
         return [
             Node(
                 document["_id"],
@@ -61,7 +74,7 @@ class NodeStore:
                 tuple(document["jobTypes"]),
                 document["capacity"],
             )
-            for document in found
+            for document in self._nodes.find(query)
         ]
 
     @outages_named()

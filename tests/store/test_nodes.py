@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from jobs.repository import Repository
 from jobs.repository.nodes import Node
 from tests.builders import NOW
+from tests.store.conftest import Documents
 
 EXECUTOR = Node("e1", "executor", NOW, ("noop", "slow"), 16)
 
@@ -35,3 +39,26 @@ def test_a_process_that_leaves_is_forgotten(repo: Repository) -> None:
     repo.nodes.remove("never-there")
 
     assert repo.nodes.live(role="executor", seen_since=NOW) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"capacity": "16"},
+        {"capacity": [16]},
+        {"jobTypes": "noop"},
+        {"jobTypes": [["noop"]]},
+        {"startedAt": None},
+        {"_id": 1},
+    ],
+    ids=str,
+)
+def test_a_report_edited_by_hand_hides_no_other(
+    repo: Repository, documents: Documents, changes: dict[str, Any]
+) -> None:
+    repo.nodes.report(EXECUTOR, now=NOW)
+    nodes = documents.database["nodes"]
+    (report,) = nodes.find()
+    nodes.insert_one(report | {"_id": "e2"} | changes)
+
+    assert repo.nodes.live(role="executor", seen_since=NOW) == [EXECUTOR]
