@@ -108,8 +108,9 @@ def _serve(pipe: Connection[Any, Any]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     django.setup()
     known = handlers()
-    pipe.send("ready")
-    with suppress(EOFError):
+    # The parent may be gone at any moment.
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        pipe.send("ready")
         while True:
             job, started_at = pipe.recv()
             pipe.send(_attempt(known, job, started_at))

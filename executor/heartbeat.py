@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from bson import ObjectId
-
 from executor.allowance import Allowance
 from executor.held import Held, Holdings
 from executor.metrics import CAPACITY, LOST_CLAIMS
@@ -18,6 +16,7 @@ from executor.pace import Pace
 from executor.workers import Workers
 from jobs.errors import StoreUnavailable
 from jobs.repository import Repository
+from jobs.repository.claims import Claim
 from jobs.repository.nodes import Node
 
 logger = logging.getLogger(__name__)
@@ -136,10 +135,10 @@ class Heartbeat:
         if helds:
             self._let_go(helds, self._repository.claims.lost([held.claim for held in helds]))
 
-    def _let_go(self, helds: Iterable[Held], lost: set[ObjectId]) -> None:
+    def _let_go(self, helds: Iterable[Held], lost: set[Claim]) -> None:
         for held in helds:
             # One whose end is being written also matches no more; it has been settled.
-            if held.job.id in lost and held.settle():
+            if held.claim in lost and held.settle():
                 logger.info("cancelled, or taken away", extra={"job_id": str(held.job.id)})
                 LOST_CLAIMS.inc()
                 self._workers.abandon(held)

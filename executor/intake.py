@@ -125,7 +125,6 @@ class Intake:
         start = permits == len(job_ids)
         if not start:
             self._started.give(permits)
-        now = self._repository.clock.now()
         claim_id = secrets.token_hex(8)
         jobs: list[Job] | None = None
         try:
@@ -135,7 +134,8 @@ class Intake:
                     owner=self._owner,
                     claim_id=claim_id,
                     lease=self._lease,
-                    now=now,
+                    # Anew for each try: after an outage the lease must not have ended already.
+                    now=self._repository.clock.now(),
                     start=start,
                 ),
                 stop=self._stop,

@@ -82,18 +82,19 @@ class Starter:
                     self._let_go(helds)
 
     def _start(self, helds: Sequence[Held]) -> None:
-        by_id = {held.job.id: held for held in helds if not held.is_settled}
-        now = self._repository.clock.now()
-        claims = [held.claim for held in by_id.values()]
-        running = persist(lambda: self._repository.claims.start(claims, now=now), stop=self._stop)
-        going = [by_id.pop(job_id) for job_id in list(by_id) if job_id in (running or ())]
+        by_claim = {held.claim: held for held in helds if not held.is_settled}
+        started_at = self._repository.clock.now()
+        running = persist(
+            lambda: self._repository.claims.start(list(by_claim), now=started_at), stop=self._stop
+        )
+        going = [by_claim.pop(claim) for claim in list(by_claim) if claim in (running or ())]
         for held in going:
-            held.started_at = now
+            held.started_at = started_at
         self._started.give(len(helds) - len(going))
         self._workers.submit(going)
         if running is not None:
             # Reaped or cancelled while they waited in line.
-            self._let_go(by_id.values())
+            self._let_go(by_claim.values())
 
     def _let_go(self, helds: Iterable[Held]) -> None:
         """Hold these no longer: what is still ours, the reaper takes back when its lease ends."""

@@ -47,37 +47,53 @@ class Reaper:
         self._had_outage = True
 
     def run_once(self, now: datetime) -> bool:
-        """One round of sweeps. True when one of them was cut off and there is more."""
-        try:
-            more = self._sweep(now)
-        except StoreUnavailable:
-            # Executors could not extend their leases either: they get a moment to do so before
-            # their silence counts again.
-            self._had_outage = True
-            raise
-        more = self._announce(now) or more
-        for status, count in self._repository.census.by_status(limit=_COUNT_LIMIT).items():
-            JOBS_BY_STATUS.labels(status).set(count)
+        """One round of sweeps. True when one of them was cut off and there is more.
+
+        A sweep that fails does not stop the others.
+        """
+        more = False
+        for sweep in (
+            self._requeue,
+            self._be_patient,
+            self._reclaim,
+            self._take_back,
+            self._announce,
+            self._take_census,
+        ):
+            try:
+                more = sweep(now) or more
+            except StoreUnavailable:
+                self._had_outage = True
+                raise
+            except Exception:
+                logger.exception("a sweep failed")
         return more
 
     def wait(self) -> None:
         """Until the next round."""
         self._stop.wait(self._config.interval.total_seconds())
 
-    def _sweep(self, now: datetime) -> bool:
-        recovery = self._repository.recovery
+    def _requeue(self, now: datetime) -> bool:
         queued_before = now - self._config.queued_timeout
-        _count("queued", recovery.requeue_lost_messages(queued_before=queued_before, now=now))
+        requeue = self._repository.recovery.requeue_lost_messages
+        _count("queued", requeue(queued_before=queued_before, now=now))
+        return False
+
+    def _be_patient(self, now: datetime) -> bool:
+        """After an outage executors get a moment to extend their leases, which they could not."""
         if self._had_outage:
             grace = min(self._config.claim_timeout / 3, _AFTER_OUTAGE)
-            if self._stop.wait(grace.total_seconds()):
-                return False
-            self._had_outage = False
-            now += grace
-        _count("claimed", recovery.reclaim_unstarted(now=now))
-        expired = recovery.expired(now=now, limit=_BATCH)
-        taken = recovery.take_back([_lost(job, now) for job in expired], now=now)
-        _count("running", taken)
+            self._had_outage = self._stop.wait(grace.total_seconds())
+        return False
+
+    def _reclaim(self, now: datetime) -> bool:
+        _count("claimed", self._repository.recovery.reclaim_unstarted(now=now))
+        return False
+
+    def _take_back(self, now: datetime) -> bool:
+        expired = self._repository.recovery.expired(now=now, limit=_BATCH)
+        finishes = [_lost(job, now) for job in expired]
+        _count("running", self._repository.recovery.take_back(finishes, now=now))
         return len(expired) == _BATCH
 
     def _announce(self, now: datetime) -> bool:
@@ -92,6 +108,11 @@ class Reaper:
             self._repository.dead_letters.mark_announced(arrived, now=now)
             _count("dlq", len(arrived))
         return len(arrived) == _BATCH
+
+    def _take_census(self, now: datetime) -> bool:
+        for status, count in self._repository.census.by_status(limit=_COUNT_LIMIT).items():
+            JOBS_BY_STATUS.labels(status).set(count)
+        return False
 
 
 def _lost(job: Job, now: datetime) -> Finish:

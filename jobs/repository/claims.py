@@ -18,6 +18,7 @@ from jobs.lifecycle import LEASED, Finish, Job, Status
 from jobs.repository.documents import from_document
 from jobs.repository.endings import Retention, dead_letter_change, finish_change
 from jobs.repository.outages import outages_named
+from jobs.repository.refusals import update_all
 
 logger = logging.getLogger(__name__)
 
@@ -74,9 +75,7 @@ class ClaimStore:
             **({"startedAt": now} if start else {}),
         }
         # Kafka may deliver a message twice; the status guard makes the second claim a no-op.
-        self._jobs.update_many(
-            {"_id": {"$in": list(job_ids)}, "status": str(Status.QUEUED)}, {"$set": change}
-        )
+        update_all(self._jobs, job_ids, {"status": str(Status.QUEUED)}, {"$set": change})
         # Also when nothing moved: the call may repeat one whose answer was lost.
         found = self._jobs.find(
             {"_id": {"$in": list(job_ids)}, "claimId": claim_id}, batch_size=len(job_ids)
@@ -101,26 +100,24 @@ class ClaimStore:
         )
 
     @outages_named()
-    def start(self, held: Sequence[Claim], *, now: datetime) -> set[ObjectId]:
+    def start(self, held: Sequence[Claim], *, now: datetime) -> set[Claim]:
         """claimed → running, durable before a handler starts.
 
         Without it a job that kills its executor could not be told from its neighbours that were
         only waiting, and either all or none of them would lose an attempt.
 
         Returns:
-            The jobs that may run. A missing one is no longer ours.
+            The claims whose jobs may run. A missing one holds no longer.
         """
         moved = self._write(
             held,
             str(Status.CLAIMED),
             {"$set": {"status": str(Status.RUNNING), "startedAt": now, "updatedAt": now}},
         )
-        if moved == len(held):
-            return {job_id for job_id, _ in held}
-        return self._held(held, str(Status.RUNNING))
+        return set(held) if moved == len(held) else self._held(held, str(Status.RUNNING))
 
     @outages_named()
-    def extend(self, held: Sequence[Claim], *, until: datetime) -> set[ObjectId]:
+    def extend(self, held: Sequence[Claim], *, until: datetime) -> set[Claim]:
         """Hold claims for longer.
 
         Args:
@@ -128,15 +125,15 @@ class ClaimStore:
             until: the leases' new end.
 
         Returns:
-            The jobs that are no longer held: reaped, cancelled, or finished meanwhile.
+            The claims that hold no longer: reaped, cancelled, or finished meanwhile.
         """
         matched = self._write(held, _LEASED, {"$set": {"leaseUntil": until}})
         return set() if matched == len(held) else self.lost(held)
 
     @outages_named()
-    def lost(self, held: Sequence[Claim]) -> set[ObjectId]:
+    def lost(self, held: Sequence[Claim]) -> set[Claim]:
         """Which of these claims no longer hold, without extending them."""
-        return {job_id for job_id, _ in held} - self._held(held, _LEASED)
+        return set(held) - self._held(held, _LEASED)
 
     @outages_named()
     def finish(self, finishes: Sequence[Finish], *, now: datetime) -> int:
@@ -201,8 +198,8 @@ class ClaimStore:
         ]
         return self._jobs.bulk_write(statements, ordered=False).matched_count
 
-    def _held(self, held: Sequence[Claim], status: Any) -> set[ObjectId]:
+    def _held(self, held: Sequence[Claim], status: Any) -> set[Claim]:
         query = {"_id": {"$in": [job_id for job_id, _ in held]}, "status": status}
         found = self._jobs.find(query, {"claimId": 1}, batch_size=len(held))
         claims = {document["_id"]: document.get("claimId") for document in found}
-        return {job_id for job_id, claim_id in held if claims.get(job_id) == claim_id}
+        return {claim for claim in held if claims.get(claim[0]) == claim[1]}

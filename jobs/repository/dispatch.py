@@ -16,6 +16,7 @@ from jobs.lifecycle import IN_FLIGHT, Status
 from jobs.repository.documents import KIND, RUNNABLE
 from jobs.repository.indexes import DUE, IN_FLIGHT_INDEX
 from jobs.repository.outages import outages_named
+from jobs.repository.refusals import update_all
 
 _PENDING = {"status": str(Status.PENDING), KIND: RUNNABLE}
 _DISPATCH_ORDER = [("priority", -1), ("scheduledAt", 1)]
@@ -120,8 +121,10 @@ class DispatchStore:
         Returns:
             The ids that this call moved, and so this caller alone may publish.
         """
-        moved = self._jobs.update_many(
-            {"_id": {"$in": list(job_ids)}, "status": str(Status.PENDING), KIND: RUNNABLE},
+        moved = update_all(
+            self._jobs,
+            job_ids,
+            _PENDING,
             {
                 "$set": {
                     "status": str(Status.QUEUED),
@@ -130,7 +133,7 @@ class DispatchStore:
                     "updatedAt": now,
                 }
             },
-        ).modified_count
+        )
         if moved == len(job_ids):
             return set(job_ids)
         found = self._jobs.find({"_id": {"$in": list(job_ids)}, "claimId": claim_id}, {"_id": 1})

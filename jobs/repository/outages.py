@@ -23,7 +23,8 @@ _PASSING_CODES = frozenset(
 )
 
 
-def _is_outage(error: OperationFailure) -> bool:
+def is_outage(error: OperationFailure) -> bool:
+    """Whether an answer only says that MongoDB is shutting down or changing its primary."""
     if isinstance(error, ExecutionTimeout | WriteConcernError) or error.code in _PASSING_CODES:
         return True
     if isinstance(error, BulkWriteError):
@@ -45,6 +46,6 @@ def outages_named() -> Iterator[None]:
     except ConnectionFailure as exc:
         raise StoreUnavailable(f"MongoDB does not answer ({exc}). Check MONGO_URI.") from exc
     except OperationFailure as exc:
-        if not _is_outage(exc):
+        if not is_outage(exc):
             raise
         raise StoreUnavailable(f"MongoDB is changing its primary ({exc}).") from exc

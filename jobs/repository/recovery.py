@@ -9,13 +9,15 @@ from typing import Any
 
 from pymongo import UpdateOne
 from pymongo.collection import Collection
+from pymongo.errors import BulkWriteError, OperationFailure
 
 from jobs.errors import UnreadableJob
 from jobs.lifecycle import Finish, Job, Status
 from jobs.repository.documents import from_document
 from jobs.repository.endings import Retention, dead_letter_change, finish_change
 from jobs.repository.indexes import IN_FLIGHT_INDEX
-from jobs.repository.outages import outages_named
+from jobs.repository.outages import is_outage, outages_named
+from jobs.repository.refusals import put_aside, update_all
 
 logger = logging.getLogger(__name__)
 
@@ -49,15 +51,14 @@ class RecoveryStore:
             {"status": str(Status.CLAIMED), "leaseUntil": {"$not": {"$gte": now}}}, now
         )
 
-    def _back_to_pending(self, query: dict[str, Any], now: datetime) -> int:
-        return self._jobs.update_many(
-            query,
-            {
-                "$set": {"status": str(Status.PENDING), "updatedAt": now},
-                "$unset": dict.fromkeys(("claimId", "leaseUntil", "queuedAt", "startedAt"), ""),
-            },
-            hint=IN_FLIGHT_INDEX,
-        ).modified_count
+    def _back_to_pending(self, guard: dict[str, Any], now: datetime) -> int:
+        found = self._jobs.find(guard, {"_id": 1}, hint=IN_FLIGHT_INDEX)
+        change = {
+            "$set": {"status": str(Status.PENDING), "updatedAt": now},
+            "$unset": dict.fromkeys(("claimId", "leaseUntil", "queuedAt", "startedAt"), ""),
+        }
+        ids = [document["_id"] for document in found]
+        return update_all(self._jobs, ids, guard, change) if ids else 0
 
     @outages_named()
     def expired(self, *, now: datetime, limit: int) -> list[Job]:
@@ -87,17 +88,26 @@ class RecoveryStore:
         """
         if not finishes:
             return 0
-        statements = [
-            UpdateOne(
-                {
-                    "_id": finish.job_id,
-                    # "": the job had none, which only happens by hand.
-                    "claimId": finish.claim_id or {"$in": ["", None]},
-                    "status": str(Status.RUNNING),
-                    "leaseUntil": {"$not": {"$gte": now}},
-                },
-                finish_change(finish, self._retention, now),
-            )
+        guards = [
+            {
+                # "": the job had none, which only happens by hand.
+                "claimId": finish.claim_id or {"$in": ["", None]},
+                "status": str(Status.RUNNING),
+                "leaseUntil": {"$not": {"$gte": now}},
+            }
             for finish in finishes
         ]
-        return self._jobs.bulk_write(statements, ordered=False).matched_count
+        statements = [
+            UpdateOne({**guard, "_id": finish.job_id}, finish_change(finish, self._retention, now))
+            for finish, guard in zip(finishes, guards, strict=True)
+        ]
+        try:
+            return self._jobs.bulk_write(statements, ordered=False).matched_count
+        except BulkWriteError as exc:
+            if is_outage(exc):
+                raise
+            for error in exc.details["writeErrors"]:
+                place = error["index"]
+                reason = OperationFailure(error["errmsg"], error["code"])
+                put_aside(self._jobs, finishes[place].job_id, guards[place], reason)
+            return int(exc.details["nMatched"])

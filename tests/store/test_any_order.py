@@ -36,6 +36,7 @@ from jobs.lifecycle import (
     Status,
 )
 from jobs.repository import Repository
+from jobs.repository.claims import Claim
 from jobs.repository.documents import from_document
 from jobs.repository.templates import Advance
 from jobs.spawn import spawn
@@ -203,7 +204,7 @@ class AnyOrder(RuleBasedStateMachine):
         chosen = self.drawn(data)
         with self.acting(Actor.EXECUTOR, {each.claim_id for each in chosen}):
             started = self.repo.claims.start([each.claim for each in chosen], now=self.now)
-        self.learn(chosen, {each.job.id for each in chosen} - started)
+        self.learn(chosen, {each.claim for each in chosen} - started)
 
     @precondition(lambda self: self.holdings)
     @rule(data=st.data())
@@ -216,10 +217,10 @@ class AnyOrder(RuleBasedStateMachine):
         for each in chosen:
             each.until = until if each.is_believed else each.until
 
-    def learn(self, holdings: list[Holding], lost: set[ObjectId]) -> None:
+    def learn(self, holdings: list[Holding], lost: set[Claim]) -> None:
         for each in holdings:
             really_held = self.jobs[each.job.id].claim_id == each.claim_id
-            assert really_held == (each.job.id not in lost)
+            assert really_held == (each.claim not in lost)
             each.is_believed &= really_held
 
     @precondition(lambda self: self.holdings)

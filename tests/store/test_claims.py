@@ -119,7 +119,7 @@ def test_starting_tells_what_is_no_longer_ours(repo: Repository) -> None:
 
     started = repo.claims.start([(job.id, "c1") for job in (ours, reaped, cancelled)], now=LATER)
 
-    assert started == {ours.id}
+    assert started == {(ours.id, "c1")}
     assert repo.jobs.get(ours.id).started_at == LATER
     assert repo.jobs.get(reaped.id) == reaped
 
@@ -144,7 +144,7 @@ def test_a_heartbeat_extends_every_claim_and_names_the_lost(repo: Repository) ->
 
     lost = repo.claims.extend(held, until=LATER + LEASE)
 
-    assert lost == {done.id, other.id} == repo.claims.lost(held)
+    assert lost == {(done.id, "c2"), (other.id, "c1")} == repo.claims.lost(held)
     assert repo.jobs.get(running.id).lease_until == LATER + LEASE
     assert repo.jobs.get(claimed.id).lease_until == LATER + LEASE
     assert repo.jobs.get(other.id) == other
@@ -157,9 +157,9 @@ def test_a_job_claimed_again_is_not_held_by_its_earlier_claim(repo: Repository) 
     )
     stale = [(again.id, "old"), (neighbour.id, "new")]
 
-    assert repo.claims.lost(stale) == {again.id}
-    assert repo.claims.extend(stale, until=LATER) == {again.id}
-    assert repo.claims.start(stale, now=NOW) == {neighbour.id}
+    assert repo.claims.lost(stale) == {(again.id, "old")}
+    assert repo.claims.extend(stale, until=LATER) == {(again.id, "old")}
+    assert repo.claims.start(stale, now=NOW) == {(neighbour.id, "new")}
     assert repo.claims.hand_back(stale, now=NOW) == 1
     assert repo.jobs.get(again.id) == again
 

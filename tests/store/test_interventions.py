@@ -30,7 +30,7 @@ def test_cancelling_a_running_job_ends_its_claim(repo: Repository) -> None:
         finished_at=LATER,
         updated_at=LATER,
     )
-    assert repo.claims.extend([(job.id, "c1")], until=LATER) == {job.id}
+    assert repo.claims.extend([(job.id, "c1")], until=LATER) == {(job.id, "c1")}
 
 
 def test_redriving_gives_all_attempts_again_and_keeps_the_history(repo: Repository) -> None:

@@ -106,7 +106,7 @@ def one_round(repo: Repository) -> None:
     )
     held = [(job.id, "c") for job in claimed]
     assert repo.claims.extend(held, until=LATER) == set()
-    assert repo.claims.start(held, now=NOW) == {job.id for job in claimed}
+    assert repo.claims.start(held, now=NOW) == {(job.id, "c") for job in claimed}
     assert repo.claims.finish([failed(job) for job in claimed], now=NOW) == len(claimed)
     letters = repo.dead_letters.unannounced(before=LATER, limit=everything)
     for letter in letters:

@@ -66,7 +66,7 @@ def test_a_running_job_is_cancelled_at_once(api: Api, use_cases: Services) -> No
 
     assert body["status"] == "cancelled"
     assert "finishedAt" in body
-    assert use_cases.repository.claims.lost([(job.id, "c")]) == {job.id}
+    assert use_cases.repository.claims.lost([(job.id, "c")]) == {(job.id, "c")}
 
 
 def test_redrive_gives_all_attempts_again_and_is_due_now(api: Api, use_cases: Services) -> None:
