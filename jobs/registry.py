@@ -12,14 +12,17 @@ A handler is a plain function in an installed app's `handlers.py`::
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from logging import LoggerAdapter
 from typing import Any
 
-from django.utils.module_loading import autodiscover_modules
+from django.apps import apps
+from django.utils.module_loading import module_has_submodule
 
 from jobs.errors import ConfigError
 from jobs.messages import JOB_TYPE
@@ -88,6 +91,12 @@ class Handler:
 
 
 _handlers: dict[str, Handler] = {}
+# Calling one of these runs nothing of it, and every attempt would count as completed.
+_OTHER_KINDS = (
+    inspect.iscoroutinefunction,
+    inspect.isasyncgenfunction,
+    inspect.isgeneratorfunction,
+)
 
 
 def handler(name: str, *, in_process: bool = False) -> Callable[[HandlerFunction], HandlerFunction]:
@@ -98,7 +107,7 @@ def handler(name: str, *, in_process: bool = False) -> Callable[[HandlerFunction
         in_process: run each attempt in a child process.
 
     Raises:
-        ConfigError: the name cannot be used or is taken.
+        ConfigError: the name cannot be used or is taken, or what it names is no plain function.
     """
     if not JOB_TYPE.fullmatch(name):
         raise ConfigError(
@@ -106,6 +115,10 @@ def handler(name: str, *, in_process: bool = False) -> Callable[[HandlerFunction
         )
 
     def register(function: HandlerFunction) -> HandlerFunction:
+        if any(is_other_kind(function) for is_other_kind in _OTHER_KINDS):
+            raise ConfigError(
+                f"handler {name!r}: must be a plain function, without `async` and `yield`."
+            )
         known = _handlers.get(name)
         if known is not None and known.function.__module__ != function.__module__:
             raise ConfigError(
@@ -119,11 +132,26 @@ def handler(name: str, *, in_process: bool = False) -> Callable[[HandlerFunction
 
 
 def handlers() -> Mapping[str, Handler]:
-    """All handlers of the installed apps, by job type."""
-    autodiscover_modules("handlers")
+    """All handlers of the installed apps, by job type.
+
+    Raises:
+        ConfigError: a `handlers.py` cannot be imported, or registers what cannot be used.
+    """
+    for app in apps.get_app_configs():
+        if app.module is not None and module_has_submodule(app.module, "handlers"):
+            _load(f"{app.name}.handlers")
     return dict(_handlers)
 
 
+def _load(module: str) -> None:
+    try:
+        import_module(module)
+    except ConfigError as exc:
+        raise ConfigError(f"{module} cannot be used: {exc}") from exc
+    except Exception as exc:
+        raise ConfigError(f"{module} cannot be imported: {type(exc).__name__}: {exc}") from exc
+
+
 def known_types() -> frozenset[str]:
-    """The job types that have a handler."""
+    """The job types that have a handler. Raises ConfigError as `handlers` does."""
     return frozenset(handlers())

@@ -19,6 +19,7 @@ from jobs.broker.topics import ping
 from jobs.errors import ChronosError
 from jobs.loop import persist, stop_on_signals
 from jobs.probes import Probes
+from jobs.registry import handlers
 from jobs.repository import Repository
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class RoleCommand(BaseCommand):
     role: ClassVar[str]
     needs_kafka: ClassVar[bool] = True
     """Whether it can do nothing without Kafka."""
+    # What they find of the handlers is said in one sentence here.
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--name", help="name of this process; default: made from the host")
@@ -56,6 +59,7 @@ class RoleCommand(BaseCommand):
         name = options["name"] or f"{self.role}-{socket.gethostname()}-{secrets.token_hex(3)}"
         stop = stop_on_signals()
         try:
+            handlers()
             repository = Repository.connect(config.store)
             probes = Probes(
                 config.listen.metrics_host,

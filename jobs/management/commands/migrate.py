@@ -24,7 +24,11 @@ class Command(migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         config: Config = settings.CHRONOS
-        repository = Repository.connect(config.store)
+        try:
+            job_types = known_types()
+            repository = Repository.connect(config.store)
+        except ChronosError as exc:
+            raise CommandError(str(exc)) from exc
         try:
             # Says clearly what Django's part would say in a long traceback.
             repository.ping()
@@ -34,11 +38,11 @@ class Command(migrate.Command):
             raise CommandError(str(exc)) from exc
         finally:
             repository.close()
-        self._provision_topics(config)
+        self._provision_topics(config, job_types)
 
-    def _provision_topics(self, config: Config) -> None:
+    def _provision_topics(self, config: Config, job_types: frozenset[str]) -> None:
         try:
-            created = ensure_topics(config.broker, topics_for(known_types()))
+            created = ensure_topics(config.broker, topics_for(job_types))
         except BrokerUnavailable as exc:
             # The API works without Kafka.
             self.stderr.write(f"The topics were not created. {exc} Then run migrate again.")
