@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 from collections.abc import Callable, Iterable
@@ -19,6 +20,25 @@ logger = logging.getLogger(__name__)
 
 Readiness = Callable[[], tuple[bool, str]]
 """Whether the role can do its work, and a sentence about it."""
+
+
+def cannot_listen(
+    error: OSError | UnicodeError, host: str, port: int, listener: str
+) -> ConfigError:
+    """The sentence for an address that cannot be listened on.
+
+    Args:
+        error: why.
+        host, port: where.
+        listener: `API` or `METRICS`: how the names of the two variables begin.
+    """
+    if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
+        remedy = f"Set {listener}_PORT to a free port."
+    else:
+        remedy = f"Set {listener}_HOST to an address of this machine."
+    # `create_server` appends the address to the system's words.
+    reason = str(getattr(error, "strerror", error)).partition(" (while")[0]
+    return ConfigError(f"cannot listen on {host}:{port} ({reason}). {remedy}")
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -49,16 +69,14 @@ class Probes:
             registry: what `/metrics` shows.
 
         Raises:
-            ConfigError: the port is taken.
+            ConfigError: it cannot listen there.
         """
         self._ready = ready
         self._metrics = make_wsgi_app(registry)
         try:
             self._server = make_server(host, port, self._app, _Server, _Handler)
-        except OSError as exc:
-            raise ConfigError(
-                f"cannot listen on {host}:{port} ({exc.strerror}). Set METRICS_PORT to a free port."
-            ) from exc
+        except (OSError, UnicodeError) as exc:
+            raise cannot_listen(exc, host, port, "METRICS") from exc
         self.port: int = self._server.server_port
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="probes"

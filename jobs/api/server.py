@@ -22,7 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from jobs import services
 from jobs.errors import ChronosError, ConfigError
-from jobs.probes import Probes
+from jobs.probes import Probes, cannot_listen
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +36,12 @@ _MALFORMED: Final = {
 }
 
 
-def listen(host: str, port: int, setting: str) -> socket.socket:
+def listen(host: str, port: int, name: str) -> socket.socket:
     """A listening socket.
 
     Args:
         host, port: where.
-        setting: the variable to name when the port is taken.
+        name: `API` or `METRICS`: how the names of their variables begin.
 
     Raises:
         ConfigError: it cannot listen there.
@@ -49,10 +49,8 @@ def listen(host: str, port: int, setting: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except OSError as exc:
-        raise ConfigError(
-            f"cannot listen on {host}:{port} ({exc.strerror}). Set {setting} to a free port."
-        ) from exc
+    except (OSError, UnicodeError) as exc:
+        raise cannot_listen(exc, host, port, name) from exc
     # Clients that send nothing, or nothing more, must not keep all threads: a connection is taken
     # when its first bytes are there, and inherits a limit to the wait for the next.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _READ_TIMEOUT_SECONDS)

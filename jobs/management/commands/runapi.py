@@ -13,8 +13,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from chronos_site import env
+from jobs import arguments
 from jobs.api.server import Server, listen
 from jobs.errors import ChronosError, StoreUnavailable
+from jobs.registry import handlers
 from jobs.repository import Repository
 
 if TYPE_CHECKING:
@@ -25,11 +27,18 @@ logger = logging.getLogger(__name__)
 
 class Command(BaseCommand):
     help = "Serve the HTTP API on API_PORT, its probes on METRICS_PORT."
+    # What they find of the handlers is said in one sentence here.
+    requires_system_checks = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--workers", type=_positive, default=1, help="processes; default: 1")
         parser.add_argument(
-            "--threads", type=_positive, default=16, help="requests at once per process; default 16"
+            "--workers", type=arguments.count, default=1, help="processes; default: 1"
+        )
+        parser.add_argument(
+            "--threads",
+            type=arguments.count,
+            default=16,
+            help="requests at once per process; default: 16",
         )
         parser.add_argument("--metrics-directory", help=argparse.SUPPRESS)
 
@@ -39,9 +48,10 @@ class Command(BaseCommand):
             _restart_with_shared_metrics()
         config: Config = settings.CHRONOS
         try:
+            handlers()
             _check_store(config)
-            listen(config.listen.metrics_host, config.listen.metrics_port, "METRICS_PORT").close()
-            listener = listen(config.listen.api_host, config.listen.api_port, "API_PORT")
+            listen(config.listen.metrics_host, config.listen.metrics_port, "METRICS").close()
+            listener = listen(config.listen.api_host, config.listen.api_port, "API")
         except ChronosError as exc:
             raise CommandError(str(exc)) from exc
         server = Server(
@@ -59,12 +69,6 @@ class Command(BaseCommand):
             config.listen.metrics_port,
         )
         server.run()  # type: ignore[no-untyped-call]
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
 
 
 def _restart_with_shared_metrics() -> None:
