@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from collections.abc import Callable
 from datetime import timedelta
 
 from chronos_site.env import parse_duration
@@ -13,6 +14,17 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is no positive number")
     return int(text)
+
+
+def count_up_to(most: int) -> Callable[[str], int]:
+    """A whole number from 1 to `most`."""
+
+    def parse(text: str) -> int:
+        if (number := count(text)) > most:
+            raise ArgumentTypeError(f"{text!r} is more than {most}")
+        return number
+
+    return parse
 
 
 def duration(text: str) -> timedelta:

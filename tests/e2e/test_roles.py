@@ -152,11 +152,12 @@ def test_mistakes_are_answered_with_one_sentence(
         start("runreaper", MONGO_DB="not_migrated"): migrate,
         start("runreaper", CLAIM_TIMEOUT="soon"): "CLAIM_TIMEOUT='soon': must be a duration",
         start("runreaper", MONGO_URI="mongodb://"): "MONGO_URI cannot be used",
+        start("runreaper", METRICS_HOST="192.0.2.1"): "Set METRICS_HOST to an address of this",
         start("runexecutor", "--type", "no-such-type"): known,
         start("runexecutor", JOB_TYPE="noop,no-such-type"): known,
         start("runexecutor", "--type", ","): "no job type is named",
-        start("runexecutor", "--concurrency", "0"): "--concurrency must be from 1 to 1000",
-        start("runexecutor", "--concurrency", "many"): "--concurrency: invalid int value: 'many'",
+        start("runexecutor", "--concurrency", "0"): "--concurrency: '0' is no positive number",
+        start("runexecutor", "--concurrency", "1001"): "--concurrency: '1001' is more than 1000",
     }
     monkeypatch.setattr("devstack.process.free_port", lambda: reaper.metrics_port)
     taken = f"cannot listen on 127.0.0.1:{reaper.metrics_port} (Address already in use)"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from executor.executor import Executor
+from jobs.arguments import count_up_to
 from jobs.broker.topics import require_topics
 from jobs.errors import ConfigError
 from jobs.loop import persist
@@ -28,7 +29,7 @@ class Command(RoleCommand):
         )
         parser.add_argument(
             "--concurrency",
-            type=int,
+            type=count_up_to(1000),
             help="handlers run at once (default: EXECUTOR_CONCURRENCY)",
         )
 
@@ -38,8 +39,6 @@ class Command(RoleCommand):
     def work(self, duty: Duty) -> None:
         settings = duty.config.executor
         if duty.options["concurrency"] is not None:
-            if not 1 <= duty.options["concurrency"] <= 1000:
-                raise ConfigError("--concurrency must be from 1 to 1000")
             settings = replace(settings, concurrency=duty.options["concurrency"])
         wanted = duty.options["type"].split(",") if duty.options["type"] else settings.job_types
         chosen = _choose(handlers(), wanted)
