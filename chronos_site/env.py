@@ -91,8 +91,18 @@ def _boolean(text: str) -> bool:
 
 
 def _database(text: str) -> str:
-    if not _DATABASE.fullmatch(text):
-        raise ValueError('must be a name of up to 63 characters without spaces and /\\."$*<>:|?')
+    if not _DATABASE.fullmatch(text) or len(text.encode(errors="replace")) > 63:
+        raise ValueError('must be a name of up to 63 bytes without spaces and /\\."$*<>:|?')
+    return text
+
+
+def _mongo_uri(text: str) -> str:
+    if not text.startswith(("mongodb://", "mongodb+srv://")):
+        raise ValueError("must begin with mongodb:// or mongodb+srv://")
+    credentials, at, _ = text.partition("://")[2].rpartition("@")
+    # Unescaped, a part of a password passes for a host or port, and the driver's error shows it.
+    if at and not re.fullmatch(r"[^:/?#@]*(:[^:/?#@]*)?", credentials):
+        raise ValueError("must have its user and password percent-encoded")
     return text
 
 
@@ -113,7 +123,7 @@ _PORT = _integer(1, 65535)
 
 VARIABLES: Mapping[str, Variable] = {
     "MONGO_URI": Variable(
-        _text,
+        _mongo_uri,
         "mongodb://127.0.0.1:27017/?replicaSet=rs0",
         "MongoDB: a replica set, also of one node",
     ),
@@ -205,7 +215,9 @@ def read(environ: Mapping[str, str] | None = None) -> Mapping[str, Any]:
         try:
             values[name] = None if text is None else variable.parse(text)
         except ValueError as exc:
-            raise ConfigError(f"{name}={text!r:.100}: {exc}. Meaning: {variable.meaning}.") from exc
+            # The address may hold a password.
+            shown = name if name == "MONGO_URI" else f"{name}={text!r:.100}"
+            raise ConfigError(f"{shown}: {exc}. Meaning: {variable.meaning}.") from exc
     return values
 
 
@@ -246,6 +258,8 @@ class ElectionConfig:
     backend: str
     endpoints: tuple[str, ...]
     ttl: timedelta = timedelta(seconds=10)
+    database: str = "chronos"
+    """Whose scheduler is elected: each database has its own, also on a shared etcd."""
 
     def __post_init__(self) -> None:
         if self.ttl < timedelta(seconds=1):
@@ -327,7 +341,10 @@ def config_from(values: Mapping[str, Any]) -> Config:
             values["KAFKA_SESSION_TIMEOUT"],
         ),
         election=ElectionConfig(
-            values["LEADER_BACKEND"], values["ETCD_ENDPOINTS"], values["LEADER_TTL"]
+            values["LEADER_BACKEND"],
+            values["ETCD_ENDPOINTS"],
+            values["LEADER_TTL"],
+            values["MONGO_DB"],
         ),
         scheduler=SchedulerConfig(
             values["SCHEDULER_TICK"],

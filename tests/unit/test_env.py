@@ -131,6 +131,9 @@ def test_a_good_value_is_parsed(name: str, text: str, expected: object) -> None:
         ("MONGO_DB", "a.b", "must be a name of up to 63"),
         ("MONGO_DB", "a b", "must be a name of up to 63"),
         ("MONGO_DB", "x" * 64, "must be a name of up to 63"),
+        ("MONGO_DB", "é" * 32, "must be a name of up to 63"),
+        ("MONGO_DB", "a/b", "must be a name of up to 63"),
+        ("MONGO_DB", "$db", "must be a name of up to 63"),
     ],
 )
 def test_a_bad_value_is_refused_by_name_with_its_meaning(
@@ -143,6 +146,31 @@ def test_a_bad_value_is_refused_by_name_with_its_meaning(
     assert sentence.startswith(f"{name}=")
     assert VARIABLES[name].meaning in sentence
     assert len(sentence) < 500
+
+
+@pytest.mark.parametrize(
+    ("uri", "problem"),
+    [
+        ("db1:27017", "must begin with mongodb://"),
+        ("chronos:hidden@db1", "must begin with mongodb://"),
+        ("http://chronos:hidden@db1", "must begin with mongodb://"),
+        ("mongodb://chronos:a/hidden@db1", "percent-encoded"),
+        ("mongodb://chronos:a:hidden@db1", "percent-encoded"),
+        ("mongodb://chronos:a@hidden@db1", "percent-encoded"),
+    ],
+)
+def test_a_bad_address_of_mongodb_is_refused_without_its_password(uri: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^MONGO_URI: .*{re.escape(problem)}") as refused:
+        env.read({"MONGO_URI": uri})
+
+    assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "uri", ["mongodb://a,b/?replicaSet=r", "mongodb+srv://u:p%40w@c.example/db", "mongodb://u@a"]
+)
+def test_an_address_of_mongodb_is_kept_as_it_is(uri: str) -> None:
+    assert env.read({"MONGO_URI": uri})["MONGO_URI"] == uri
 
 
 def test_a_lease_that_etcd_cannot_count_is_refused() -> None:
