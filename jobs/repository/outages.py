@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,6 +22,19 @@ from jobs.errors import StoreUnavailable
 _PASSING_CODES = frozenset(
     {6, 7, 43, 89, 91, 112, 133, 175, 189, 237, 262, 280, 286, 9001, 10107, 11600, 11602, 13435}
 )
+# What pymongo appends to why a server does not answer: its own time-outs, and all that it knows.
+_APPENDED = re.compile(r" \(configured timeouts: [^)]*\)|, Timeout: .*", re.DOTALL)
+_KNOWN_SERVER = re.compile(r"<ServerDescription \('([^']*)', (\d+)\)")
+
+
+def _reason(error: ConnectionFailure) -> str:
+    """Why nothing answers, with the hosts that were asked."""
+    text = str(error)
+    reason = _APPENDED.sub("", text)
+    unnamed = [
+        host for host in map(":".join, _KNOWN_SERVER.findall(text)) if f"{host}:" not in reason
+    ]
+    return f"{', '.join(unnamed)}: {reason}" if unnamed else reason
 
 
 def is_outage(error: OperationFailure) -> bool:
@@ -44,7 +58,8 @@ def outages_named() -> Iterator[None]:
     try:
         yield
     except ConnectionFailure as exc:
-        raise StoreUnavailable(f"MongoDB does not answer ({exc}). Check MONGO_URI.") from exc
+        sentence = f"MongoDB does not answer ({_reason(exc)}). Check MONGO_URI."
+        raise StoreUnavailable(sentence) from exc
     except OperationFailure as exc:
         if not is_outage(exc):
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pymongo import MongoClient
 from pymongo.errors import (
     AutoReconnect,
     BulkWriteError,
@@ -80,3 +81,29 @@ def test_a_method_may_be_decorated_and_returns_what_it_returns() -> None:
         answer(True)
     with pytest.raises(StoreUnavailable):
         answer(True)
+
+
+def test_the_sentence_names_the_hosts_and_not_all_that_the_driver_knows() -> None:
+    client: MongoClient[Any] = MongoClient(
+        "mongodb://127.0.0.1:1,127.0.0.1:2/?replicaSet=rs0", serverSelectionTimeoutMS=1
+    )
+
+    with client, pytest.raises(StoreUnavailable) as raised, outages_named():
+        client.admin.command("ping")
+
+    sentence = str(raised.value)
+    assert "127.0.0.1:1: " in sentence
+    assert "127.0.0.1:2: " in sentence
+    assert "Check MONGO_URI" in sentence
+    assert "Topology" not in sentence
+    assert "configured" not in sentence
+
+
+def test_the_sentence_names_hosts_that_answered_without_a_primary() -> None:
+    seed = "<ServerDescription ('db1', 27017) server_type: RSSecondary>"
+    text = f'No replica set members match selector "Primary()", Timeout: 5.0s, Topology: {seed}'
+
+    with pytest.raises(StoreUnavailable) as raised, outages_named():
+        raise ServerSelectionTimeoutError(text)
+
+    assert '(db1:27017: No replica set members match selector "Primary()")' in str(raised.value)
