@@ -275,10 +275,17 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     if len(name) > _ZONE_LENGTH or not name.isascii() or not name.isprintable():
         raise InvalidCron("timezone", "must be an IANA name such as Europe/Berlin")
+    raise InvalidCron(
+        "timezone", f'"{name}" is not an IANA name such as Europe/Berlin{_hint(name)}'
+    )
+
+
+# A search takes milliseconds, and a bulk may hold a thousand items with one mistake.
+@lru_cache(maxsize=256)
+def _hint(name: str) -> str:
     spellings = {known.lower(): known for known in _zone_names()}
     close = difflib.get_close_matches(name.lower(), spellings, n=1)
-    hint = f'; did you mean "{spellings[close[0]]}"?' if close else ""
-    raise InvalidCron("timezone", f'"{name}" is not an IANA name such as Europe/Berlin{hint}')
+    return f'; did you mean "{spellings[close[0]]}"?' if close else ""
 
 
 @lru_cache(maxsize=1)
