@@ -65,6 +65,7 @@ class Command(BaseCommand):
             if options["servers_only"]:
                 for name, value in stack.exports.items():
                     self.stdout.write(f'export {name}="{value}"')
+                terminal.say("On one machine give each role a METRICS_PORT of its own.")
             else:
                 stack.start_roles()
                 if options["demo"]:
