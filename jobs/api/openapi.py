@@ -12,8 +12,10 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from jobs import registry
 from jobs.api.query import PARAMETERS
 from jobs.api.schemas import COMPONENTS, reference
+from jobs.lifecycle import job_id_for
 
-JOB_ID: Final = "f17fbc2c04bfa0d8b8c9a3b1"
+JOB_ID: Final = str(job_id_for("test-job-1"))
+_RUN_KEY: Final = "nightly-report-run-1790704800123001000"
 ONE_OFF: Final[dict[str, Any]] = {
     "idempotencyKey": "test-job-1",
     "tenantId": "tenant-a",
@@ -47,7 +49,7 @@ _PENDING: Final = {
     "updatedAt": "2026-09-29T17:59:00.123Z",
 }
 _TEMPLATE: Final = {
-    "id": "03f54cc4a8b9c1b8e3a8d7f2",
+    "id": str(job_id_for("nightly-report")),
     "idempotencyKey": "nightly-report",
     "tenantId": "tenant-a",
     "jobType": "log-message",
@@ -74,7 +76,6 @@ _COMPLETED: Final = {
     "claimedAt": "2026-09-29T18:00:00.007Z",
     "startedAt": "2026-09-29T18:00:00.007Z",
     "finishedAt": "2026-09-29T18:00:00.009Z",
-    "result": {"sent": True},
     "history": [
         {
             "number": 1,
@@ -88,17 +89,20 @@ _COMPLETED: Final = {
 }
 _RUN: Final = {
     **_PENDING,
-    "id": "9d1be2ff0c6a4f0fa2b7c3d4",
-    "idempotencyKey": "nightly-report-run-1790704800123001000",
+    "id": str(job_id_for(_RUN_KEY)),
+    "idempotencyKey": _RUN_KEY,
     "payload": {"message": "nightly report run"},
     "priority": 0,
+    "scheduledAt": "2026-09-29T18:00:00.123Z",
+    "createdAt": "2026-09-29T18:00:00.123Z",
+    "updatedAt": "2026-09-29T18:00:00.123Z",
     "templateId": _TEMPLATE["id"],
 }
 
 _ERRORS: Final[Mapping[int, tuple[str, dict[str, Any]]]] = {
     400: (
         "Something cannot be used. The sentence names it, and nothing was changed.",
-        {"error": 'priority must be an integer of 32 bits, not "high"'},
+        {"error": "a job id has 24 hexadecimal digits"},
     ),
     404: ("No job has this id.", {"error": f"no job has the id {JOB_ID}"}),
     409: (
@@ -119,6 +123,7 @@ _ERRORS: Final[Mapping[int, tuple[str, dict[str, Any]]]] = {
         },
     ),
 }
+_FOREIGN_HOST: Final = {"error": "the Host header names no host of this API (ALLOWED_HOSTS)"}
 _USED_KEY: Final = (
     "The idempotencyKey is used already. `id` is the job that holds it.",
     {
@@ -161,11 +166,13 @@ def _operation(
     body: Mapping[str, Any] | None = None,
     examples: Sequence[tuple[str, Any]] = (),
     parameters: Sequence[OpenApiParameter] = (),
+    error_examples: Mapping[int, dict[str, Any]] | None = None,
 ) -> Operation:
     responses = dict(answers)
     uses_store = 503 in errors
     for code in errors:
         meaning, example = _ERRORS[code]
+        example = (error_examples or {}).get(code, example)
         responses.setdefault(code, _json(meaning, reference("Error"), ("error", example)))
     decorator: Operation = extend_schema(
         operation_id=operation_id,
@@ -189,7 +196,9 @@ _ID_PARAMETER: Final = OpenApiParameter(
 )
 
 
-def _action(verb: str, summary: str, description: str, example: dict[str, Any]) -> Operation:
+def _action(
+    verb: str, summary: str, description: str, example: dict[str, Any], refusal: dict[str, Any]
+) -> Operation:
     return _operation(
         f"{verb}Job",
         summary,
@@ -197,7 +206,12 @@ def _action(verb: str, summary: str, description: str, example: dict[str, Any]) 
         {200: _json("The job as it is now.", reference("Job"), ("job", example))},
         (400, 404, 409, 500, 503),
         parameters=[_ID_PARAMETER],
+        error_examples={409: refusal},
     )
+
+
+def _is_no_template(verb: str) -> dict[str, Any]:
+    return {"error": f"job {JOB_ID} is no template and cannot be {verb}", "status": "pending"}
 
 
 SUBMIT: Final = _operation(
@@ -218,6 +232,7 @@ SUBMIT: Final = _operation(
     body=reference("Submission"),
     parameters=[_LOCATION],
     examples=[("one-off", ONE_OFF), ("recurring", RECURRING)],
+    error_examples={400: {"error": 'priority must be an integer of 32 bits, not "high"'}},
 )
 SUBMIT_MANY: Final = _operation(
     "submitJobs",
@@ -241,6 +256,10 @@ SUBMIT_MANY: Final = _operation(
     (400, 413, 415, 500, 503),
     body={"type": "array", "maxItems": 1000, "items": reference("Submission")},
     examples=[("two jobs", [ONE_OFF, RECURRING])],
+    error_examples={
+        400: {"error": "body must be an array of jobs, not an object"},
+        413: {"error": "the body must not be larger than 16 MiB"},
+    },
 )
 LIST: Final = _operation(
     "listJobs",
@@ -268,6 +287,9 @@ LIST: Final = _operation(
         ),
         _LINK,
     ],
+    error_examples={
+        400: {"error": '"statsu" is not a parameter of the list; did you mean "status"?'}
+    },
 )
 GET: Final = _operation(
     "getJob",
@@ -282,27 +304,36 @@ CANCEL: Final = _action(
     "Cancel a job or template",
     "Stops it for good, unless it is over already. A running handler is told by its lease; what it"
     " returns is not kept. Runs that a template has spawned go on.",
-    {**_PENDING, "status": "cancelled", "finishedAt": "2026-09-29T17:59:30Z"},
+    {
+        **_PENDING,
+        "status": "cancelled",
+        "finishedAt": "2026-09-29T17:59:30Z",
+        "updatedAt": "2026-09-29T17:59:30Z",
+    },
+    _ERRORS[409][1],
 )
 REDRIVE: Final = _action(
     "redrive",
     "Redrive a dead letter or a cancelled job",
     "dlq or cancelled → pending with all attempts again: a job is due at once, a template at its"
     " next occurrence.",
-    _PENDING,
+    {**_PENDING, "scheduledAt": "2026-09-29T18:05:00Z", "updatedAt": "2026-09-29T18:05:00Z"},
+    {"error": f"job {JOB_ID} is completed and cannot be redriven", "status": "completed"},
 )
 PAUSE: Final = _action(
     "pause",
     "Pause a template",
     "No occurrence is run until it is resumed. 409 for a job that is no template.",
-    {**_TEMPLATE, "status": "paused"},
+    {**_TEMPLATE, "status": "paused", "updatedAt": "2026-09-29T18:05:00Z"},
+    _is_no_template("paused"),
 )
 RESUME: Final = _action(
     "resume",
     "Resume a template",
     "Goes on with the next occurrence; those that passed meanwhile are not run. 409 for a job that"
     " is no template.",
-    _TEMPLATE,
+    {**_TEMPLATE, "updatedAt": "2026-09-29T18:06:00Z"},
+    _is_no_template("resumed"),
 )
 RUN: Final = _operation(
     "runJob",
@@ -312,6 +343,7 @@ RUN: Final = _operation(
     {201: _json("The run.", reference("Job"), ("run", _RUN))},
     (400, 404, 409, 500, 503),
     parameters=[_ID_PARAMETER, _LOCATION],
+    error_examples={409: _is_no_template("run")},
 )
 HEALTH: Final = _operation(
     "health",
@@ -334,6 +366,7 @@ OPENAPI: Final = _operation(
         )
     },
     (400, 500),
+    error_examples={400: _FOREIGN_HOST},
 )
 DOCS: Final = _operation(
     "docs",
@@ -345,6 +378,7 @@ DOCS: Final = _operation(
         )
     },
     (400, 500),
+    error_examples={400: _FOREIGN_HOST},
 )
 
 

@@ -12,7 +12,7 @@ from django.http import QueryDict
 
 from jobs.api.cursor import position_of
 from jobs.errors import InvalidJob, MalformedId
-from jobs.lifecycle import Status
+from jobs.lifecycle import Status, job_id_for
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 5000
@@ -113,7 +113,7 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
         parse_id,
         {"type": "string", "pattern": "^[0-9a-fA-F]{24}$"},
         "Only runs of this template.",
-        "03f54cc4a8b9c1b8e3a8d7f2",
+        str(job_id_for("nightly-report")),
     ),
     "limit": Parameter(
         "limit",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from jobs.fields import FIELDS
-from jobs.lifecycle import Outcome, Status
+from jobs.lifecycle import Outcome, Status, job_id_for
 
 _ID: Final[dict[str, Any]] = {
     "type": "string",
     "pattern": "^[0-9a-f]{24}$",
-    "examples": ["f17fbc2c04bfa0d8b8c9a3b1"],
+    "examples": [str(job_id_for("test-job-1"))],
 }
 _STATUS: Final[dict[str, Any]] = {"type": "string", "enum": [str(status) for status in Status]}
 

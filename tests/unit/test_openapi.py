@@ -18,7 +18,7 @@ from jobs.api.query import PARAMETERS
 from jobs.api.representation import SHOWN
 from jobs.api.schemas import COMPONENTS
 from jobs.fields import FIELDS
-from jobs.lifecycle import Outcome, Status
+from jobs.lifecycle import Outcome, Status, job_id_for
 
 
 def document() -> dict[str, Any]:
@@ -132,6 +132,21 @@ def test_every_example_obeys_its_schema() -> None:
         for status, media_type in contents(operation):
             for example in media_type["examples"].values():
                 assert not problems(media_type["schema"], example["value"]), f"{name} {status}"
+
+
+def test_every_id_in_an_example_is_the_one_its_key_has() -> None:
+    jobs = [
+        job
+        for _, operation in operations()
+        for _, media_type in contents(operation)
+        for example in media_type["examples"].values()
+        for job in (example["value"] if isinstance(example["value"], list) else [example["value"]])
+        if isinstance(job, dict) and {"id", "idempotencyKey"} <= job.keys()
+    ]
+
+    assert len(jobs) > 5
+    for job in jobs:
+        assert job["id"] == str(job_id_for(job["idempotencyKey"]))
 
 
 def test_headers_stand_where_they_are_sent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from jobs.api.query import PARAMETERS
 from jobs.api.representation import SHOWN
 from jobs.api.schemas import ATTEMPT
 from jobs.fields import FIELDS
-from jobs.lifecycle import Status
+from jobs.lifecycle import Status, job_id_for
 from jobs.retry import POLICY_SCHEMA
 
 PAGE = (Path(settings.BASE_DIR) / "docs" / "api.md").read_text()
@@ -40,3 +41,7 @@ def test_every_route_stands_with_its_answers() -> None:
                 # Theirs is only the answer to a foreign host.
                 answers.discard("400")
             assert set(row.split("|")[-2].strip().split(", ")) == answers
+
+
+def test_every_id_on_the_page_is_that_of_its_example() -> None:
+    assert set(re.findall(r"\b[0-9a-f]{24}\b", PAGE)) == {str(job_id_for("test-job-1"))}
