@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.cron import parse
+from jobs.cron import _hint, parse
 from jobs.errors import InvalidCron
 from tests.unit.cron_model import Expression, expressions, firings
 
@@ -262,3 +262,13 @@ def test_order_of_instants_is_kept(expression: Expression, zone: str, age: timed
     assert following.second == following.microsecond == 0
     assert following.tzinfo is UTC
     assert schedule.next_after(between) == following
+
+
+def test_the_likely_name_of_a_zone_is_searched_for_once() -> None:
+    _hint.cache_clear()
+
+    for minute in range(50):
+        with pytest.raises(InvalidCron):
+            parse(f"{minute} * * * *", "Europe/Berln")
+
+    assert _hint.cache_info().misses == 1
