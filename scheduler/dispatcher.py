@@ -42,6 +42,13 @@ class Dispatched:
     has_more: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    seconds: float
+    until: float
+    """On the monotonic clock."""
+
+
 class Dispatcher:
     """The claim-and-publish step."""
 
@@ -67,8 +74,7 @@ class Dispatcher:
         self._batch = batch
         self._executors: list[Node] = []
         self._executors_read_at = float("-inf")
-        self._pause = 0.0
-        self._paused_until = float("-inf")
+        self._pauses: dict[str, _Pause] = {}
 
     @property
     def job_types(self) -> frozenset[str]:
@@ -76,9 +82,11 @@ class Dispatcher:
         return self._job_types.union(*(node.job_types for node in self._executors))
 
     @property
-    def is_paused(self) -> bool:
-        """Whether Kafka failed a moment ago; jobs stay pending meanwhile."""
-        return time.monotonic() < self._paused_until
+    def open_types(self) -> frozenset[str]:
+        """The types whose messages Kafka takes, as far as is known. The others stay pending."""
+        now = time.monotonic()
+        paused = {job_type for job_type, pause in self._pauses.items() if now < pause.until}
+        return self.job_types - paused
 
     def step(self, now: datetime, only: Collection[str] | None = None) -> Dispatched:
         """Dispatch what is due and what executors can take.
@@ -87,10 +95,10 @@ class Dispatcher:
             now: aware UTC.
             only: look at these types; None: at all.
         """
-        if self.is_paused:
-            return Dispatched()
         self._read_executors(now)
-        job_types = self.job_types if only is None else self.job_types.intersection(only)
+        job_types = self.open_types if only is None else self.open_types.intersection(only)
+        if not job_types:
+            return Dispatched()
         groups, credit = credits(job_types, self._executors, self._repository.dispatch.in_flight())
         due = {
             job_type: self._repository.dispatch.due(
@@ -114,7 +122,7 @@ class Dispatcher:
             count,
             fill=count / max(capacity, 1),
             is_full=is_full,
-            has_more=left and not self.is_paused,
+            has_more=left,
         )
 
     def _read_executors(self, now: datetime) -> None:
@@ -131,27 +139,37 @@ class Dispatcher:
         )
         ours = [job for job in jobs if job.id in moved]
         failed = self._publisher.publish([dispatch_message(job) for job in ours])
+        self._note_failures({ours[place].job_type for place in failed}, ours)
         if failed:
             self._take_back([ours[place] for place in failed], claim_id, now)
-        else:
-            self._pause = 0.0
         for job_type, count in Counter(job.job_type for job in ours).items():
             CLAIMED.labels(job_type).inc(count)
         for job in ours:
             DISPATCH_LAG_SECONDS.observe((now - job.due_at).total_seconds())
         return len(ours) - len(failed)
 
+    def _note_failures(self, failing: Collection[str], sent: Sequence[DueJob]) -> None:
+        """Leave types alone for a growing while whose messages did not arrive.
+
+        By type: a topic that is missing must not hold up the others.
+        """
+        for job_type in {job.job_type for job in sent}:
+            if job_type in failing:
+                before = self._pauses.get(job_type)
+                seconds = min(before.seconds * 2, _LONGEST_PAUSE) if before else _FIRST_PAUSE
+                self._pauses[job_type] = _Pause(seconds, time.monotonic() + seconds)
+            else:
+                self._pauses.pop(job_type, None)
+
     def _take_back(self, jobs: Sequence[DueJob], claim_id: str, now: datetime) -> None:
         DISPATCH_ERRORS.inc(len(jobs))
-        self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
-        self._paused_until = time.monotonic() + self._pause
         released = self._repository.dispatch.release(
             [job.id for job in jobs], claim_id=claim_id, now=now
         )
         logger.warning(
-            "Kafka did not take %d of the messages; %d jobs are pending again, next try in %.1f s."
+            "Kafka did not take %d of the messages; %d jobs are pending again: %s."
             " Check KAFKA_BROKERS and the topics (manage.py migrate).",
             len(jobs),
             released,
-            self._pause,
+            ", ".join(sorted({job.job_type for job in jobs})),
         )

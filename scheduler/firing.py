@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from jobs import cron
-from jobs.errors import InvalidCron
+from jobs.errors import InvalidCron, StoreUnavailable
 from jobs.lifecycle import CatchUp, Job, Overlap
 from jobs.repository import Repository
 from jobs.repository.templates import Advance
@@ -110,13 +110,36 @@ class Firing:
             moves.append(
                 Advance(template.id, template.scheduled_at, made.next_at, made.missed, skipped)
             )
-        spawned = self._repository.jobs.insert(runs)
+        spawned = self._spawn(runs, now)
         self._repository.templates.advance(moves, now=now)
         CRON_SPAWNED.inc(sum(spawned))
         CRON_DUPLICATE.inc(len(spawned) - sum(spawned))
         CRON_MISSED.inc(sum(move.missed for move in moves))
         CRON_SKIPPED.inc(sum(move.skipped for move in moves))
         return len(templates) == self._batch or any(move.to_at <= now for move in moves)
+
+    def _spawn(self, runs: Sequence[Job], now: datetime) -> list[bool]:
+        """Insert the runs; which are new."""
+        try:
+            return self._repository.jobs.insert(runs)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            logger.exception("%d runs could not be stored together, trying one by one", len(runs))
+        return [self._spawn_alone(run, now) for run in runs]
+
+    def _spawn_alone(self, run: Job, now: datetime) -> bool:
+        try:
+            return self._repository.jobs.insert([run])[0]
+        except StoreUnavailable:
+            raise
+        except Exception as exc:  # noqa: BLE001 - whatever MongoDB has against it
+            # Only by an edit of the template, to a size that leaves no room for the run's key.
+            reason = f"a run could not be stored: {exc}"
+            if run.template_id is not None:
+                self._repository.templates.dead_letter(run.template_id, reason=reason, now=now)
+            CRON_INVALID.inc()
+            return False
 
     def _plan(self, template: Job, now: datetime) -> Plan | None:
         try:

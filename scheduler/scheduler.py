@@ -137,11 +137,9 @@ class Scheduler:
     def _find_next_look(self, now: datetime) -> datetime:
         """The earliest due time within a tick; what is inserted later shows in the stream."""
         tick = now + self._config.tick
-        if self._dispatcher.is_paused:
-            return tick
         store = self._repository
         candidates = [store.templates.next_due()] + [
             store.dispatch.next_due(job_type, after=now, until=tick)
-            for job_type in self._dispatcher.job_types
+            for job_type in self._dispatcher.open_types
         ]
         return min([tick, *(at for at in candidates if at is not None)])

@@ -34,6 +34,8 @@ class Publisher:
                 "acks": 1,
                 "linger.ms": 0,
                 "message.timeout.ms": int(DELIVERY_TIMEOUT.total_seconds() * 1000),
+                # A topic that is missing is missing: `migrate` makes it before anybody publishes.
+                "topic.metadata.propagation.max.ms": 1000,
                 "queue.buffering.max.messages": 100_000,
             }
         )

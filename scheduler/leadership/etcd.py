@@ -35,19 +35,18 @@ _FAREWELL: Final = 0.2
 class EtcdElector:
     """One candidate in one election. Not for use by several threads at once."""
 
-    def __init__(self, config: ElectionConfig, owner: str, name: str = "chronos/scheduler") -> None:
+    def __init__(self, config: ElectionConfig, owner: str) -> None:
         """Prepare; nothing is sent before `campaign`.
 
         Args:
             config: etcd's members, and the TTL, which etcd rounds up to whole seconds.
             owner: who leads, for people who look at the key.
-            name: of the election; candidates with the same name compete.
         """
         self._gateway = Gateway(config.endpoints)
         self._ttl = config.ttl
         self._timeout = max(1.0, config.ttl.total_seconds() / RENEWALS)
         self._owner = _base64(owner)
-        self._name = _base64(name)
+        self._name = _base64(f"chronos/{config.database}/scheduler")
         self._term: Term | None = None
         # Until they end, the keys of earlier attempts block everybody, this process included.
         self._leases: list[_Lease] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -39,8 +39,13 @@ LONG_TICK = timedelta(seconds=20)
 
 @pytest.fixture
 def make_dispatcher(repo: Repository, publisher: Publisher, job_type: str) -> MakeDispatcher:
-    def make(*, batch: int = 1000, publisher: Publisher = publisher) -> Dispatcher:
-        return Dispatcher(repo, publisher, job_types=[job_type], batch=batch)
+    def make(
+        *,
+        batch: int = 1000,
+        publisher: Publisher = publisher,
+        job_types: Sequence[str] = (job_type,),
+    ) -> Dispatcher:
+        return Dispatcher(repo, publisher, job_types=job_types, batch=batch)
 
     return make
 
@@ -143,7 +148,11 @@ def test_two_leaders_at_once_dispatch_each_job_once(
 
 
 def test_jobs_that_kafka_does_not_take_are_pending_again_at_once(
-    make_dispatcher: MakeDispatcher, broker_config: BrokerConfig, repo: Repository, insert: Insert
+    make_dispatcher: MakeDispatcher,
+    broker_config: BrokerConfig,
+    repo: Repository,
+    insert: Insert,
+    job_type: str,
 ) -> None:
     away = Publisher(replace(broker_config, brokers=("127.0.0.1:1",)), "test")
     dispatcher = make_dispatcher(publisher=away)
@@ -152,7 +161,7 @@ def test_jobs_that_kafka_does_not_take_are_pending_again_at_once(
     sent = dispatcher.step(repo.clock.now())
 
     assert (sent.count, sent.has_more) == (0, False)
-    assert dispatcher.is_paused
+    assert job_type not in dispatcher.open_types
     for job in jobs:
         job = repo.jobs.get(job.id)
         assert job.status is Status.PENDING
@@ -161,8 +170,27 @@ def test_jobs_that_kafka_does_not_take_are_pending_again_at_once(
         assert job.claim_id is None
     # Until the pause is over nothing is tried.
     assert dispatcher.step(repo.clock.now()).count == 0
-    wait_for(lambda: not dispatcher.is_paused)
+    wait_for(lambda: job_type in dispatcher.open_types)
     away.close()
+
+
+def test_a_type_without_a_topic_does_not_hold_up_the_others(
+    make_dispatcher: MakeDispatcher,
+    publisher: Publisher,
+    repo: Repository,
+    insert: Insert,
+    job_type: str,
+) -> None:
+    dispatcher = make_dispatcher(publisher=publisher, job_types=[job_type, "has-no-topic"])
+    astray = insert(job_type="has-no-topic")
+    dispatcher.step(repo.clock.now())
+    assert "has-no-topic" not in dispatcher.open_types
+
+    jobs = insert(3)
+    sent = dispatcher.step(repo.clock.now())
+
+    assert sent.count == len(jobs)
+    assert repo.jobs.get(astray[0].id).status is Status.PENDING
 
 
 def test_the_backlog_of_a_slow_executor_waits_where_priority_holds(
@@ -299,4 +327,4 @@ def test_a_resigned_leader_hands_over(
     # Whoever leads now dispatches.
     jobs = insert(3)
     wait_for(lambda: count_by_status(jobs) == {Status.QUEUED: 3})
-    assert sum(each.term is not None for each in schedulers) == 1
+    wait_for(lambda: sum(each.term is not None for each in schedulers) == 1)

@@ -319,3 +319,18 @@ def test_a_template_fires_when_it_is_due_and_its_run_is_run(
         [run] = wait_until_all([run], Status.COMPLETED, deadline=timedelta(seconds=10))
         assert run.started_at is not None
         assert timedelta(0) <= run.started_at - due_at < timedelta(seconds=1)
+
+
+def test_a_template_whose_run_cannot_be_stored_stops_no_other(
+    firing: Firing, template: Template, runs: Runs, repo: Repository, documents: Collection[Any]
+) -> None:
+    good, bad = template(), template()
+    # The run's key is longer than the template's, and MongoDB takes 16 MiB at the most.
+    payload = "x" * (16 * 1024 * 1024 - 700)
+    documents.update_one({"_id": bad.id}, {"$set": {"payload": payload}})
+
+    firing.step(NOW)
+
+    assert len(runs(good)) == 1
+    assert repo.jobs.get(good.id).scheduled_at == NOW + MINUTE
+    assert repo.templates.due(now=NOW, limit=9) == []

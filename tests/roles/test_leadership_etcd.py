@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -312,3 +313,13 @@ def wait_until_standing(etcd: Etcd, candidates: int) -> None:
     while len(keys(etcd)) < candidates:
         assert uptime() < give_up_at
         time.sleep(0.02)
+
+
+def test_each_database_has_a_leader_of_its_own(private_etcd: Callable[[], Etcd]) -> None:
+    config = config_for(private_etcd())
+
+    terms = [lead(replace(config, database=name)) for name in ("one", "two")]
+
+    assert all(term.is_valid() for term in terms)
+    for term in terms:
+        term.resign()
