@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
 
 from executor.executor import Executor
+from jobs.errors import StoreUnavailable
 from jobs.lifecycle import Job, Outcome, Status
 from jobs.registry import Context
 from jobs.repository import Repository
@@ -47,6 +51,33 @@ def test_a_handler_much_longer_than_the_claim_timeout_runs_once(
         assert job.attempts == 0
         assert len(job.history) == 1
     assert ran == [1, 1, 1]
+
+
+def test_a_claim_that_an_outage_delayed_is_no_older_than_its_write(
+    start_executor: StartExecutor,
+    repo: Repository,
+    queue: Insert,
+    wait_until_all: WaitUntilAll,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the reaper would take jobs from an executor whose handlers have just begun."""
+    claim, over = repo.claims.claim, threading.Event()
+    tried: list[datetime] = []
+
+    def claim_after_the_outage(*arguments: Any, **options: Any) -> list[Job]:
+        tried.append(options["now"])
+        if options["now"] < tried[0] + 2 * LEASE:
+            raise StoreUnavailable("MongoDB is away")
+        return claim(*arguments, **options)
+
+    monkeypatch.setattr(repo.claims, "claim", claim_after_the_outage)
+    start_executor(lambda context: over.wait(30), claim_timeout=LEASE)
+
+    [job] = wait_until_all(queue(1), Status.RUNNING)
+    over.set()
+
+    assert job.lease_until is not None
+    assert job.lease_until >= tried[0] + 3 * LEASE
 
 
 def test_an_executor_that_lost_its_claim_stops_the_handler_and_writes_nothing(
