@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Received", "Subscription"]
 
+logger = logging.getLogger(__name__)
+
 _DAY_MS = 86_400_000
+_GOODBYE_SECONDS = 5.0
 
 
 class Subscription:
@@ -72,5 +77,13 @@ class Subscription:
                 continue
 
     def close(self) -> None:
-        """Commit and leave the group."""
-        self._consumer.close()
+        """Commit and leave the group; 5 s at the most.
+
+        While Kafka is away librdkafka may wait much longer to say goodbye. Then the session's end
+        says it, and a shutdown is not held up.
+        """
+        goodbye = threading.Thread(target=self._consumer.close, name="goodbye", daemon=True)
+        goodbye.start()
+        goodbye.join(_GOODBYE_SECONDS)
+        if goodbye.is_alive():
+            logger.warning("left a consumer group without a goodbye: Kafka does not answer")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 
 from chronos_site.env import BrokerConfig
+from devstack.kafka import Kafka
 from jobs.broker.publisher import Publisher
 from jobs.broker.subscription import Subscription
 from jobs.broker.topics import ensure_topics, ping, require_topics, topics_for
@@ -97,3 +98,23 @@ def test_messages_come_again_until_they_are_done(
     assert first_message(done=False) == b"0"
     assert first_message(done=True) == b"0"
     assert first_message(done=True) == b"1"
+
+
+def test_leaving_a_group_does_not_wait_for_a_broker_that_is_away(
+    private_kafka: Callable[[], Kafka], broker_config: BrokerConfig, job_type: str
+) -> None:
+    kafka = private_kafka()
+    config = replace(broker_config, brokers=(kafka.address,))
+    ensure_topics(config, topics_for([job_type]))
+    subscription, publisher = Subscription(config, job_type, "test"), Publisher(config, "test")
+    publisher.publish([Message(dispatch_topic(job_type), b"1")])
+    message = wait_for(lambda: subscription.poll(0.1))
+    assert message is not None
+    subscription.done([message])
+    kafka.kill()
+
+    begun = time.monotonic()
+    subscription.close()
+
+    assert time.monotonic() - begun < 6
+    publisher.close()
