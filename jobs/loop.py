@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from queue import SimpleQueue
 from typing import Final, Protocol, TypeVar
 
 from jobs.errors import BrokerUnavailable, ElectionUnavailable, StoreUnavailable
@@ -84,11 +85,14 @@ def persist(call: Callable[[], T], *, stop: threading.Event) -> T | None:
 def stop_on_signals() -> threading.Event:
     """An event that SIGTERM and SIGINT set."""
     stop = threading.Event()
+    received: SimpleQueue[int] = SimpleQueue()
 
-    def on_signal(signum: int, _: object) -> None:
-        logger.info("stopping on %s", signal.Signals(signum).name)
+    def wait_for_signal() -> None:
+        logger.info("stopping on %s", signal.Signals(received.get()).name)
         stop.set()
 
-    signal.signal(signal.SIGTERM, on_signal)
-    signal.signal(signal.SIGINT, on_signal)
+    threading.Thread(target=wait_for_signal, name="signals", daemon=True).start()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        # The handler may interrupt code that holds the event's lock, or the log's: it takes none.
+        signal.signal(signum, lambda signum, _: received.put(signum))
     return stop

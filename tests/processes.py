@@ -38,6 +38,7 @@ class RoleProcess:
                 **environment,
                 "METRICS_PORT": str(self.metrics_port),
                 "PYTHONUNBUFFERED": "1",
+                "PYTHONFAULTHANDLER": "1",
             },
         )
         self._lines: list[str] = []
@@ -90,7 +91,13 @@ class RoleProcess:
 
     def wait(self, deadline: timedelta = DEADLINE) -> int:
         """The exit code, once the command has ended and all its output was read."""
-        code = self._child.wait(deadline.total_seconds())
+        try:
+            code = self._child.wait(deadline.total_seconds())
+        except subprocess.TimeoutExpired:
+            # Has every thread tell where it is.
+            self._child.send_signal(signal.SIGABRT)
+            self.wait()
+            raise AssertionError(f"{self} went on after {deadline}:\n{self.output}") from None
         with self._news:
             assert self._news.wait_for(lambda: self._ended, deadline.total_seconds())
         return code

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -130,3 +132,19 @@ def test_persist_tries_once_also_when_stopped() -> None:
 def test_persist_lets_every_other_error_pass() -> None:
     with pytest.raises(LookupError):
         persist(answering(LookupError("a bug")), stop=threading.Event())
+
+
+def test_a_signal_that_comes_while_the_stop_is_looked_at_stops() -> None:
+    """It may come while the main thread holds the event's own lock, which is not reentrant."""
+    program = """
+import os, signal
+from jobs.loop import stop_on_signals
+
+stop = stop_on_signals()
+with stop._cond:
+    os.kill(os.getpid(), signal.SIGTERM)
+print("stopped" if stop.wait(10) else "deaf")
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=20)
+
+    assert run.stdout == b"stopped\n"
