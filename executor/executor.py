@@ -86,6 +86,7 @@ class Executor:
             repository=repository,
             holdings=self._holdings,
             started=started,
+            starter=self._starter,
             workers=self._workers,
             pace=pace,
             spare_room=len(types),

@@ -13,6 +13,7 @@ from executor.allowance import Allowance
 from executor.held import Held, Holdings
 from executor.metrics import CAPACITY, LOST_CLAIMS
 from executor.pace import Pace
+from executor.starter import Starter
 from executor.workers import Workers
 from jobs.errors import StoreUnavailable
 from jobs.repository import Repository
@@ -26,6 +27,7 @@ _REPORT_SECONDS = 2.0
 _LOSS_SECONDS = 1.0
 # Reports for smaller changes than this would only follow the noise.
 _NOTABLE_CHANGE = 1.25
+_MUCH_TOO_MUCH = 2
 
 
 class Heartbeat:
@@ -40,6 +42,7 @@ class Heartbeat:
         repository: Repository,
         holdings: Holdings,
         started: Allowance,
+        starter: Starter,
         workers: Workers,
         pace: Pace,
         spare_room: int,
@@ -53,6 +56,7 @@ class Heartbeat:
             repository: where leases and the report go.
             holdings: what is held.
             started: resized as handlers prove fast or slow.
+            starter: told to give back what is held too much.
             workers: told to abandon lost jobs.
             pace: how fast handlers are.
             spare_room: permits of room that polling itself takes.
@@ -63,6 +67,7 @@ class Heartbeat:
         self._repository = repository
         self._holdings = holdings
         self._started = started
+        self._starter = starter
         self._workers = workers
         self._pace = pace
         self._spare_room = spare_room
@@ -117,6 +122,14 @@ class Heartbeat:
             self._capacity = capacity
             self._reported_at = at
             CAPACITY.set(capacity)
+            self._shed(capacity)
+
+    def _shed(self, capacity: int) -> None:
+        """Give back what handlers that became slow will not get to soon; others may."""
+        held = len(self._holdings)
+        if held > max(capacity, self._slots) * _MUCH_TOO_MUCH:
+            logger.info("holding %d jobs, with room for %d: giving back", held, capacity)
+            self._starter.give_back(held - capacity)
 
     def _extend(self) -> None:
         helds = self._holdings.all()

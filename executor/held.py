@@ -61,6 +61,9 @@ class Holdings:
         self._lock = threading.Lock()
         self._emptied = threading.Condition(self._lock)
 
+    def __len__(self) -> int:
+        return len(self._by_id)
+
     def add(self, jobs: Iterable[Job]) -> list[Held]:
         """Hold freshly claimed jobs; their permits were taken before."""
         added = [Held(job, job.started_at) for job in jobs]

@@ -46,3 +46,16 @@ class Line:
                     self._turns.append(job_type)
             self._length -= len(taken)
         return taken
+
+    def take_last(self, count: int) -> list[Held]:
+        """Remove the `count` jobs that would be taken last, or all that there are."""
+        taken: list[Held] = []
+        with self._lock:
+            while self._turns and len(taken) < count:
+                job_type = max(self._turns, key=lambda each: len(self._by_type[each]))
+                waiting = self._by_type[job_type]
+                taken.append(waiting.pop())
+                if not waiting:
+                    self._turns.remove(job_type)
+            self._length -= len(taken)
+        return taken

@@ -60,6 +60,22 @@ class Starter:
         self._line.put(helds)
         self._filled.set()
 
+    def give_back(self, count: int) -> None:
+        """Hand back `count` jobs that wait, the last ones first; costs no attempt.
+
+        Raises:
+            StoreUnavailable: the reaper takes them back when their leases end.
+        """
+        waiting = self._workers.withdraw()
+        waiting += self._line.take_last(count - len(waiting))
+        helds = [held for held in waiting if held.settle()]
+        try:
+            if helds:
+                now = self._repository.clock.now()
+                self._repository.claims.hand_back([held.claim for held in helds], now=now)
+        finally:
+            self._holdings.release(helds)
+
     def close(self) -> None:
         """End the thread; `stop` must be set."""
         self._filled.set()

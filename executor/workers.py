@@ -63,16 +63,15 @@ class Workers:
         for held in helds:
             self._queue.put(held)
 
-    def withdraw(self) -> int:
-        """Take back the jobs that no thread has taken up; how many. Not after `close`."""
-        count = 0
+    def withdraw(self) -> list[Held]:
+        """Take back the jobs that no thread has taken up. Not after `close`."""
+        waiting = []
         with suppress(Empty):
-            while True:
-                # Threads take from it as well: what was there a moment ago may be gone.
-                self._queue.get_nowait()
-                count += 1
-        self._started.give(count)
-        return count
+            # Threads take from it as well: what was there a moment ago may be gone.
+            while (held := self._queue.get_nowait()) is not None:
+                waiting.append(held)
+        self._started.give(len(waiting))
+        return waiting
 
     def close(self) -> None:
         """End the threads that are idle. One that is stuck in a handler ends with the process."""

@@ -90,7 +90,7 @@ def test_withdrawing_races_with_the_workers_and_loses_none(
 
     for _ in range(1000):
         workers.submit(take(started, 2))
-        withdrawn += workers.withdraw()
+        withdrawn += len(workers.withdraw())
     for _ in range(2000 - withdrawn):
         ends.get()
 
