@@ -30,10 +30,11 @@ class Pool:
 def pools(executors: Iterable[Node], in_flight: Sequence[InFlight]) -> list[Pool]:
     """Group executors by what they serve, and subtract what they hold and what is on its way.
 
-    What an executor holds that no longer reports is not counted: it would block the others until
-    its leases end. Queued jobs count against all pools that may take them, by their capacity.
+    What an executor holds that no longer reports, or that drains, is not counted: it would block
+    the others until its leases end. Queued jobs count against all pools that may take them, by
+    their capacity.
     """
-    nodes = list(executors)
+    nodes = [node for node in executors if node.capacity]
     held: dict[str | None, int] = defaultdict(int)
     for group in in_flight:
         held[group.executor] += group.count
@@ -48,7 +49,7 @@ def pools(executors: Iterable[Node], in_flight: Sequence[InFlight]) -> list[Pool
         if group.executor is None:
             takers = [served for served in capacity if group.job_type in served]
             total = sum(capacity[served] for served in takers)
-            for served in takers if total else ():
+            for served in takers:
                 free[served] -= group.count * capacity[served] / total
     return [Pool(served, max(0.0, left)) for served, left in free.items()]
 
@@ -68,7 +69,7 @@ def credits(
         busy[group.job_type] += group.count
         if group.executor is None:
             queued[group.job_type] += group.count
-    served = {job_type for node in executors if node.capacity for job_type in node.job_types}
+    served = {job_type for pool in groups for job_type in pool.job_types}
     credit = {
         job_type: int(sum(pool.free for pool in groups if job_type in pool.job_types))
         if job_type in served
