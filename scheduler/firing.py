@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,6 +29,7 @@ CATCH_UP_LIMIT: Final = 100
 """Occurrences that `catchUp: all` makes up for in one step; the rest follows in the next steps."""
 COUNT_LIMIT: Final = 10_000
 """Missed occurrences are counted up to here per firing."""
+_STEP_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Firing:
         templates = self._repository.templates.due(now=now, limit=self._batch)
         if not templates:
             return False
-        plans = [(template, made) for template in templates if (made := self._plan(template, now))]
+        plans, is_cut = self._plans(templates, now)
         busy = self._repository.templates.with_live_runs(
             [template.id for template, _ in plans if template.overlap is Overlap.SKIP]
         )
@@ -116,7 +118,27 @@ class Firing:
         CRON_DUPLICATE.inc(len(spawned) - sum(spawned))
         CRON_MISSED.inc(sum(move.missed for move in moves))
         CRON_SKIPPED.inc(sum(move.skipped for move in moves))
-        return len(templates) == self._batch or any(move.to_at <= now for move in moves)
+        is_cut = is_cut or len(templates) == self._batch
+        return is_cut or any(move.to_at <= now for move in moves)
+
+    def _plans(
+        self, templates: Sequence[Job], now: datetime
+    ) -> tuple[list[tuple[Job, Plan]], bool]:
+        """What becomes of these templates; and whether some are left to the next step.
+
+        After an outage, counting the missed occurrences of many templates takes long, and making up
+        for them makes many runs. Jobs are to be dispatched in between.
+        """
+        plans = []
+        spawned = 0
+        give_up_at = time.monotonic() + _STEP_SECONDS
+        for place, template in enumerate(templates, start=1):
+            if (made := self._plan(template, now)) is not None:
+                plans.append((template, made))
+                spawned += len(made.fired)
+            if spawned > self._batch or time.monotonic() > give_up_at:
+                return plans, place < len(templates)
+        return plans, False
 
     def _spawn(self, runs: Sequence[Job], now: datetime) -> list[bool]:
         """Insert the runs; which are new."""

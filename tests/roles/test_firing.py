@@ -159,6 +159,31 @@ def test_more_templates_than_a_batch_are_fired_in_steps(
     assert [len(runs(each)) for each in made] == [1] * 5
 
 
+def test_a_step_takes_no_longer_than_others_can_wait(
+    firing: Firing, template: Template, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when thousands of missed occurrences of many templates are counted after an outage."""
+    made = [template(scheduled_at=NOW + n * timedelta(seconds=1)) for n in range(3)]
+    monkeypatch.setattr("scheduler.firing._STEP_SECONDS", 0)
+
+    steps = [firing.step(NOW + MINUTE) for _ in range(3)]
+
+    assert steps == [True, True, False]
+    assert [len(runs(each)) for each in made] == [1, 1, 1]
+
+
+def test_a_step_makes_up_for_no_more_than_a_batch_of_runs(
+    repo: Repository, template: Template, runs: Runs
+) -> None:
+    firing = Firing(repo, batch=10, grace=GRACE)
+    made = [template(catch_up=CatchUp.ALL) for _ in range(3)]
+
+    steps = [firing.step(NOW + 19 * MINUTE) for _ in range(3)]
+
+    assert steps == [True, True, False]
+    assert [len(runs(each)) for each in made] == [20, 20, 20]
+
+
 def test_overlap_skip_spawns_nothing_while_a_run_is_live(
     firing: Firing, repo: Repository, template: Template, runs: Runs
 ) -> None:
