@@ -92,23 +92,39 @@ def share(wanted: Mapping[str, int], groups: Sequence[Pool], limit: int) -> dict
         groups: from `credits`; `free` is used up here.
         limit: jobs in all, at most.
     """
-    granted: dict[str, int] = {}
+    granted = dict.fromkeys(wanted, 0)
+    while True:
+        # A type that takes less than its share leaves places that only another deal gives out.
+        left = limit - sum(granted.values())
+        wants = {t: count - granted[t] for t, count in wanted.items() if count > granted[t]}
+        dealt = _deal(wants, groups, left)
+        if not any(dealt.values()):
+            return granted
+        for job_type, count in dealt.items():
+            granted[job_type] += count
+
+
+def _deal(wanted: Mapping[str, int], groups: Sequence[Pool], limit: int) -> dict[str, int]:
+    """Give each type in turn its share, once."""
+    dealt: dict[str, int] = {}
     # Those that want least come first: what they leave is divided among the rest.
     waiting = sorted(wanted, key=wanted.__getitem__)
     while waiting:
         job_type = waiting[0]
+        count = wanted[job_type]
         mine = [pool for pool in groups if job_type in pool.job_types]
-        rivals = {id(pool): sum(1 for t in waiting if t in pool.job_types) for pool in mine}
-        # Pools that nobody else wants are used up first.
-        mine.sort(key=lambda pool: rivals[id(pool)])
-        fair = sum(pool.free / rivals[id(pool)] for pool in mine) if mine else wanted[job_type]
-        left = (limit - sum(granted.values())) / len(waiting)
-        count = min(wanted[job_type], math.ceil(fair), math.ceil(left))
-        granted[job_type] = count
+        if mine:
+            rivals = {id(pool): sum(1 for t in waiting if t in pool.job_types) for pool in mine}
+            # Pools that nobody else wants are used up first.
+            mine.sort(key=lambda pool: rivals[id(pool)])
+            fair = math.ceil(sum(pool.free / rivals[id(pool)] for pool in mine))
+            count = min(count, fair, math.floor(sum(pool.free for pool in mine)))
+        count = min(count, math.ceil((limit - sum(dealt.values())) / len(waiting)))
+        dealt[job_type] = count
         unpaid: float = count
         for pool in mine:
             paid = min(pool.free, unpaid)
             pool.free -= paid
             unpaid -= paid
         waiting.pop(0)
-    return granted
+    return dealt
