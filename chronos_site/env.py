@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
 from jobs.errors import ConfigError
@@ -18,10 +20,14 @@ from jobs.errors import ConfigError
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h))+")
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
+# https://github.com/fernet/spec/blob/master/Spec.md
+_FERNET_BYTES = 32
 # Added to an instant it stays a date.
 _LONGEST = timedelta(days=36_525)
 # https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions
 _DATABASE = re.compile(r'[^\s/\\."$*<>:|?\0]{1,63}')
+
+Network = IPv4Network | IPv6Network
 
 
 def parse_duration(text: str) -> timedelta:
@@ -106,6 +112,31 @@ def _mongo_uri(text: str) -> str:
     return text
 
 
+def _redis_url(text: str) -> str:
+    if not re.fullmatch(r"rediss?://\S+", text):
+        raise ValueError("must begin with redis:// or rediss://")
+    return text
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ip_network(word) for word in _words(text))
+    except ValueError as exc:
+        raise ValueError(f"must be networks such as 10.0.0.0/8 or ::1/128: {exc}") from exc
+
+
+def _fernet_keys(text: str) -> tuple[str, ...]:
+    keys = _words(text)
+    for position, key in enumerate(keys, start=1):
+        try:
+            is_key = len(urlsafe_b64decode(key.encode())) == _FERNET_BYTES
+        except ValueError:
+            is_key = False
+        if not is_key:
+            raise ValueError(f"key {position} must be 32 bytes in URL-safe base64")
+    return keys
+
+
 def _text(text: str) -> str:
     return text
 
@@ -143,7 +174,12 @@ VARIABLES: Mapping[str, Variable] = {
     "ETCD_ENDPOINTS": Variable(
         _addresses, "127.0.0.1:2379", "etcd members, host:port, comma-separated"
     ),
-    "LEADER_BACKEND": Variable(_choice("etcd"), "etcd", "what elects the leading scheduler"),
+    "REDIS_URL": Variable(
+        _redis_url, "redis://127.0.0.1:6379/0", "Redis, with LEADER_BACKEND redis"
+    ),
+    "LEADER_BACKEND": Variable(
+        _choice("etcd", "redis"), "etcd", "what elects the leading scheduler"
+    ),
     "LEADER_TTL": Variable(_positive_duration, "10s", "silence after which a leader is replaced"),
     "API_HOST": Variable(_text, "127.0.0.1", "address the API listens on"),
     "API_PORT": Variable(_PORT, "8080", "port of the API"),
@@ -151,6 +187,11 @@ VARIABLES: Mapping[str, Variable] = {
     "METRICS_PORT": Variable(_PORT, "9100", "port of /metrics, /healthz and /readyz"),
     "SCHEDULER_TICK": Variable(
         _positive_duration, "500ms", "longest sleep between two looks for due jobs"
+    ),
+    "DISPATCH": Variable(
+        _choice("leader", "fanout"),
+        "leader",
+        "who dispatches due jobs: the leading scheduler, or the fan-out workers",
     ),
     "CLAIM_BATCH": Variable(_integer(1, 10_000), "1000", "jobs dispatched in one step, at most"),
     "CRON_BATCH": Variable(_integer(1, 10_000), "1000", "templates fired in one step, at most"),
@@ -175,12 +216,35 @@ VARIABLES: Mapping[str, Variable] = {
         "2000",
         "jobs held beyond the running ones, at most (fast handlers only)",
     ),
+    "DELIVERY_CONCURRENCY": Variable(
+        _integer(1, 10_000), "512", "HTTP and Kafka deliveries an executor makes at once"
+    ),
+    "DELIVERY_PER_HOST": Variable(
+        _integer(1, 10_000), "256", "connections of an executor to one host and port, at most"
+    ),
+    "DELIVERY_ALLOWED_NETWORKS": Variable(
+        _networks, None, "private networks that HTTP deliveries may reach, as CIDR, comma-separated"
+    ),
+    "ENCRYPTION_KEYS": Variable(
+        _fernet_keys,
+        None,
+        "keys for secrets at rest (Fernet), comma-separated: the first encrypts, all decrypt",
+    ),
+    "LOG_LINES_PER_ATTEMPT": Variable(
+        _integer(0, 100_000), "1000", "lines kept of what one attempt logs, at most"
+    ),
     "DRAIN_TIMEOUT": Variable(_positive_duration, "30s", "time running handlers get after SIGTERM"),
     "RETENTION_COMPLETED": Variable(
         _positive_duration, None, "age at which a completed job is deleted; unset: never"
     ),
     "RETENTION_DLQ": Variable(
         _positive_duration, None, "age at which a dead letter is deleted; unset: never"
+    ),
+    "RETENTION_EXECUTIONS": Variable(
+        _positive_duration, None, "age at which the record of an attempt is deleted; unset: never"
+    ),
+    "RETENTION_LOGS": Variable(
+        _positive_duration, "168h", "age at which what an attempt logged is deleted"
     ),
     "LOG_FORMAT": Variable(_choice("json", "text"), "json", "JSON lines, or text for a terminal"),
     "LOG_LEVEL": Variable(
@@ -195,11 +259,16 @@ VARIABLES: Mapping[str, Variable] = {
     "ETCD_BIN": Variable(_text, None, "devstack and tests: the etcd to start"),
     "KAFKA_HOME": Variable(_text, None, "devstack and tests: a Kafka installation to start"),
     "JAVA_HOME": Variable(_text, None, "devstack and tests: the Java for KAFKA_HOME"),
+    "REDIS_BIN": Variable(_text, None, "devstack and tests: the redis-server to start"),
     "DEVSTACK_DIR": Variable(_text, ".devstack", "devstack: where its servers keep data and logs"),
     "DEVSTACK_MONGO_PORT": Variable(_PORT, "27017", "devstack: port of its mongod"),
     "DEVSTACK_KAFKA_PORT": Variable(_PORT, "9092", "devstack: port of its Kafka"),
     "DEVSTACK_ETCD_PORT": Variable(_PORT, "2379", "devstack: port of its etcd"),
+    "DEVSTACK_REDIS_PORT": Variable(_PORT, "6379", "devstack: port of its Redis"),
 }
+
+
+_SECRET = frozenset({"MONGO_URI", "REDIS_URL", "ENCRYPTION_KEYS", "SECRET_KEY"})
 
 
 def read(environ: Mapping[str, str] | None = None) -> Mapping[str, Any]:
@@ -215,8 +284,8 @@ def read(environ: Mapping[str, str] | None = None) -> Mapping[str, Any]:
         try:
             values[name] = None if text is None else variable.parse(text)
         except ValueError as exc:
-            # The address may hold a password.
-            shown = name if name == "MONGO_URI" else f"{name}={text!r:.100}"
+            # An address may hold a password.
+            shown = name if name in _SECRET else f"{name}={text!r:.100}"
             raise ConfigError(f"{shown}: {exc}. Meaning: {variable.meaning}.") from exc
     return values
 
@@ -239,6 +308,8 @@ class StoreConfig:
     database: str
     retention_completed: timedelta | None = None
     retention_dlq: timedelta | None = None
+    retention_executions: timedelta | None = None
+    retention_logs: timedelta = timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -259,7 +330,8 @@ class ElectionConfig:
     endpoints: tuple[str, ...]
     ttl: timedelta = timedelta(seconds=10)
     database: str = "chronos"
-    """Whose scheduler is elected: each database has its own, also on a shared etcd."""
+    """Whose scheduler is elected: each database has its own, also on a shared backend."""
+    redis_url: str = field(default="redis://127.0.0.1:6379/0", repr=False)
 
     def __post_init__(self) -> None:
         if self.ttl < timedelta(seconds=1):
@@ -276,6 +348,8 @@ class SchedulerConfig:
     claim_batch: int = 1000
     cron_batch: int = 1000
     misfire_grace: timedelta = timedelta(minutes=1)
+    fans_out: bool = False
+    """Fan-out workers dispatch; the leader fires templates and wakes them."""
 
 
 @dataclass(frozen=True)
@@ -287,6 +361,20 @@ class ExecutorConfig:
     prefetch: int = 2000
     claim_timeout: timedelta = timedelta(minutes=5)
     drain_timeout: timedelta = timedelta(seconds=30)
+    log_lines: int = 1000
+    """Kept of what one attempt logs."""
+
+
+@dataclass(frozen=True)
+class DeliveryConfig:
+    """How HTTP and Kafka deliveries are made."""
+
+    concurrency: int = 512
+    per_host: int = 256
+    """Connections to one host and port."""
+    allowed_networks: tuple[Network, ...] = ()
+    """Private networks that may be reached all the same."""
+    encryption_keys: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -317,6 +405,7 @@ class Config:
     election: ElectionConfig
     scheduler: SchedulerConfig
     executor: ExecutorConfig
+    delivery: DeliveryConfig
     reaper: ReaperConfig
     listen: ListenConfig
 
@@ -333,6 +422,8 @@ def config_from(values: Mapping[str, Any]) -> Config:
             values["MONGO_DB"],
             values["RETENTION_COMPLETED"],
             values["RETENTION_DLQ"],
+            values["RETENTION_EXECUTIONS"],
+            values["RETENTION_LOGS"],
         ),
         broker=BrokerConfig(
             values["KAFKA_BROKERS"],
@@ -345,12 +436,14 @@ def config_from(values: Mapping[str, Any]) -> Config:
             values["ETCD_ENDPOINTS"],
             values["LEADER_TTL"],
             values["MONGO_DB"],
+            values["REDIS_URL"],
         ),
         scheduler=SchedulerConfig(
             values["SCHEDULER_TICK"],
             values["CLAIM_BATCH"],
             values["CRON_BATCH"],
             values["MISFIRE_GRACE"],
+            values["DISPATCH"] == "fanout",
         ),
         executor=ExecutorConfig(
             values["JOB_TYPE"],
@@ -358,6 +451,13 @@ def config_from(values: Mapping[str, Any]) -> Config:
             values["EXECUTOR_PREFETCH"],
             values["CLAIM_TIMEOUT"],
             values["DRAIN_TIMEOUT"],
+            values["LOG_LINES_PER_ATTEMPT"],
+        ),
+        delivery=DeliveryConfig(
+            values["DELIVERY_CONCURRENCY"],
+            values["DELIVERY_PER_HOST"],
+            values["DELIVERY_ALLOWED_NETWORKS"] or (),
+            values["ENCRYPTION_KEYS"] or (),
         ),
         reaper=ReaperConfig(
             values["REAPER_INTERVAL"], values["QUEUED_TIMEOUT"], values["CLAIM_TIMEOUT"]
