@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.db import close_old_connections
 
 from jobs import attempts
-from jobs.lifecycle import Finish, Job
+from jobs.lifecycle import Finish, Job, Response
 from jobs.registry import Context, Fail, HandlerFunction, Retry, Snooze
 
 RESULT_LENGTH: Final = 1_000_000
@@ -23,11 +23,37 @@ JobLogger = logging.LoggerAdapter[logging.Logger]
 
 
 class AttemptError(Exception):
-    """Why an attempt failed, in words that need no name of an exception before them."""
+    """Why an attempt failed, in words that need no name of an exception before them.
+
+    Args:
+        reason: what an operator reads.
+        error_class: a name for this kind of failure; None: the exception's own.
+        is_final: no further attempt can succeed.
+        after: how long to wait before the next attempt; None: by the job's retry policy.
+        response: what the target of a delivery answered.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        error_class: str | None = None,
+        is_final: bool = False,
+        after: timedelta | None = None,
+        response: Response | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.error_class = error_class or type(self).__name__
+        self.is_final = is_final
+        self.after = after
+        self.response = response
 
 
 class BadPayload(AttemptError):
     """The stored payload is not a JSON object."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, is_final=True)
 
 
 class BadResult(AttemptError):
@@ -105,21 +131,45 @@ def conclude(
         clock: tells when it ended.
         random: in [0, 1), for the retry policy's jitter.
     """
-    failure: dict[str, Any]
     try:
         result = attempt()
-    except Snooze as exc:
-        return attempts.snoozed(job, until=exc.until, started_at=started_at, finished_at=clock())
-    except Retry as exc:
-        failure = {"error": describe(exc), "after": exc.after}
-    except (Fail, BadPayload) as exc:
-        failure = {"error": describe(exc), "is_final": True}
     except BaseException as exc:  # noqa: BLE001 - also SystemExit: sys.exit() in a handler fails it
-        failure = {"error": describe(exc)}
-    else:
-        return attempts.completed(job, result=result, started_at=started_at, finished_at=clock())
+        return ended_by(job, exc, started_at=started_at, finished_at=clock(), random=random)
+    return attempts.completed(job, result=result, started_at=started_at, finished_at=clock())
+
+
+def ended_by(
+    job: Job,
+    error: BaseException,
+    *,
+    started_at: datetime,
+    finished_at: datetime,
+    random: float,
+) -> Finish:
+    """What an exception makes of its attempt. Arguments as in `conclude`."""
+    if isinstance(error, Snooze):
+        return attempts.snoozed(
+            job, until=error.until, started_at=started_at, finished_at=finished_at
+        )
+    is_final = isinstance(error, Fail)
+    after: timedelta | None = None
+    response = None
+    error_class = type(error).__name__
+    if isinstance(error, Retry):
+        after = error.after
+    elif isinstance(error, AttemptError):
+        after, is_final, response = error.after, error.is_final, error.response
+        error_class = error.error_class
     return attempts.failed(
-        job, started_at=started_at, finished_at=clock(), random=random, **failure
+        job,
+        error=describe(error),
+        error_class=error_class,
+        response=response,
+        after=after,
+        is_final=is_final,
+        started_at=started_at,
+        finished_at=finished_at,
+        random=random,
     )
 
 

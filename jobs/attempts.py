@@ -6,7 +6,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 
 from jobs.errors import InvalidJob
-from jobs.lifecycle import ERROR_LENGTH, Attempt, Finish, Job, Outcome, Status
+from jobs.lifecycle import ERROR_LENGTH, Attempt, Finish, Job, Outcome, Response, Status
 from jobs.retry import RetryPolicy
 
 logger = logging.getLogger(__name__)
@@ -15,7 +15,12 @@ _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 def completed(
-    job: Job, *, started_at: datetime, finished_at: datetime, result: str | None = None
+    job: Job,
+    *,
+    started_at: datetime,
+    finished_at: datetime,
+    result: str | None = None,
+    response: Response | None = None,
 ) -> Finish:
     """The handler returned.
 
@@ -24,8 +29,9 @@ def completed(
         started_at: aware UTC; the same in the other functions.
         finished_at: aware UTC.
         result: JSON text of what it returned; None for nothing.
+        response: what the target of a delivery answered.
     """
-    attempt = _attempt(job, started_at, finished_at, Outcome.COMPLETED)
+    attempt = _attempt(job, started_at, finished_at, Outcome.COMPLETED, response=response)
     return Finish(job.id, _claim(job), Status.COMPLETED, job.attempts, attempt, result=result)
 
 
@@ -36,6 +42,8 @@ def failed(
     started_at: datetime,
     finished_at: datetime,
     random: float,
+    error_class: str | None = None,
+    response: Response | None = None,
     outcome: Outcome = Outcome.FAILED,
     after: timedelta | None = None,
     spread: float = 1.0,
@@ -49,6 +57,8 @@ def failed(
         started_at: aware UTC.
         finished_at: aware UTC.
         random: in [0, 1), for the policy's jitter.
+        error_class: name of the exception, where there was one.
+        response: what the target of a delivery answered.
         outcome: failed, timed out or lost.
         after: the delay that the handler asked for; None: the job's policy decides.
         spread: multiplies the delay.
@@ -57,7 +67,7 @@ def failed(
     attempts = job.attempts + 1
     # A lone surrogate in an exception's text must not break the write of the whole batch.
     error = error[:ERROR_LENGTH].encode("utf-8", "replace").decode()
-    attempt = _attempt(job, started_at, finished_at, outcome, error)
+    attempt = _attempt(job, started_at, finished_at, outcome, error, error_class, response)
     if is_final or attempts >= job.max_attempts:
         return Finish(job.id, _claim(job), Status.DLQ, attempts, attempt, last_error=error)
     delay = _policy(job).delay(attempts, random) if after is None else after
@@ -104,6 +114,8 @@ def _attempt(
     finished_at: datetime,
     outcome: Outcome,
     error: str | None = None,
+    error_class: str | None = None,
+    response: Response | None = None,
 ) -> Attempt:
     return Attempt(
         number=job.attempts + 1,
@@ -112,6 +124,8 @@ def _attempt(
         finished_at=finished_at,
         outcome=outcome,
         error=error,
+        error_class=error_class,
+        response=response,
     )
 
 

@@ -90,6 +90,8 @@ class Outcome(StrEnum):
     SNOOZED = "snoozed"
     HANDED_BACK = "handed_back"
     """Interrupted by an orderly shutdown; costs no attempt."""
+    CANCELLED = "cancelled"
+    """A person cancelled the job meanwhile. Only in the record of executions."""
 
 
 class CatchUp(StrEnum):
@@ -122,8 +124,18 @@ def shard_of(job_id: ObjectId) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Response:
+    """What the target of a delivery answered."""
+
+    code: int
+    """HTTP status."""
+    excerpt: str
+    """The beginning of the body, as text."""
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at running a job, as kept in `history`."""
+    """One try at running a job, as kept in `history`; the record of executions keeps more of it."""
 
     number: int
     executor: str
@@ -131,6 +143,9 @@ class Attempt:
     finished_at: datetime
     outcome: Outcome
     error: str | None = None
+    error_class: str | None = None
+    """Name of the exception."""
+    response: Response | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +167,8 @@ class Finish:
 class Job:
     """One job or template, as stored. In MongoDB and in the API the names are these in camelCase.
 
-    `payload` and `result` are JSON texts: they are stored as one opaque value and so round-trip
-    unchanged whatever keys they hold (docs/decisions/0002).
+    `payload`, `result`, `delivery` and `overrides` are JSON texts: they are stored as one opaque
+    value and so round-trip unchanged whatever keys they hold (docs/decisions/0002).
     """
 
     id: ObjectId
@@ -178,6 +193,13 @@ class Job:
     """Template: occurrences not run because an earlier run was live."""
     template_id: ObjectId | None = None
     occurrence_at: datetime | None = None
+    definition: str | None = None
+    """Name of the definition that it was made from."""
+    definition_version: int | None = None
+    overrides: str | None = None
+    """Template: what it says itself; the rest comes from the definition at each firing."""
+    delivery: str | None = None
+    """Where and how to deliver, secrets sealed (`jobs.delivery`)."""
     tags: tuple[str, ...] = ()
     retry: Mapping[str, Any] | None = None
     timeout_seconds: float | None = None

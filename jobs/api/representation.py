@@ -62,6 +62,8 @@ _OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
     ("skipped", "skipped", None),
     ("templateId", "template_id", str),
     ("occurrenceAt", "occurrence_at", format_instant),
+    ("definition", "definition", None),
+    ("definitionVersion", "definition_version", None),
     ("retry", "retry", None),
     ("timeoutSeconds", "timeout_seconds", None),
     ("queuedAt", "queued_at", format_instant),
@@ -92,6 +94,10 @@ def _attempt_body(attempt: Attempt) -> dict[str, Any]:
     }
     if attempt.error is not None:
         body["error"] = attempt.error
+    if attempt.error_class is not None:
+        body["errorClass"] = attempt.error_class
+    if attempt.response is not None:
+        body["responseCode"] = attempt.response.code
     return body
 
 

@@ -52,6 +52,8 @@ ATTEMPT: Final[dict[str, Any]] = {
             " attempt.",
         },
         "error": {"type": "string", "description": "Why it did not succeed."},
+        "errorClass": {"type": "string", "description": "Kind of the error."},
+        "responseCode": {"type": "integer", "description": "HTTP delivery: the status."},
     },
 }
 
@@ -79,6 +81,8 @@ JOB: Final[dict[str, Any]] = {
         "occurrenceAt": _instant(
             "Run: the occurrence it stands for; absent when asked for by /run."
         ),
+        "definition": {"type": "string", "description": "The definition that it was made from."},
+        "definitionVersion": {"type": "integer", "minimum": 1, "description": "Its version then."},
         "queuedAt": _instant("When it was handed to Kafka."),
         "claimedBy": {"type": "string", "description": "The executor that has, or had, it."},
         "claimedAt": _instant("When that executor took it."),

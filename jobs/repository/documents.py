@@ -18,6 +18,7 @@ from jobs.lifecycle import (
     Job,
     Outcome,
     Overlap,
+    Response,
     Status,
     shard_of,
 )
@@ -38,6 +39,10 @@ _OPTIONAL: Final = (
     ("skipped", "skipped"),
     ("templateId", "template_id"),
     ("occurrenceAt", "occurrence_at"),
+    ("definition", "definition"),
+    ("definitionVersion", "definition_version"),
+    ("overrides", "overrides"),
+    ("delivery", "delivery"),
     ("retry", "retry"),
     ("timeoutSeconds", "timeout_seconds"),
     ("queuedAt", "queued_at"),
@@ -58,11 +63,14 @@ _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "tags": list,
     "history": list,
     "timeoutSeconds": (int, float),
-    **dict.fromkeys(("priority", "attempts", "maxAttempts", "missed", "skipped"), int),
+    **dict.fromkeys(
+        ("priority", "attempts", "maxAttempts", "missed", "skipped", "definitionVersion"), int
+    ),
     **dict.fromkeys(
         (
             *("idempotencyKey", "tenantId", "jobType", "status", "payload", "cron", "timezone"),
             *("catchUp", "overlap", "claimedBy", "claimId", "lastError", "result"),
+            *("definition", "overrides", "delivery"),
         ),
         str,
     ),
@@ -81,6 +89,8 @@ _ATTEMPT_KINDS: Final[Mapping[str, type]] = {
     "finishedAt": datetime,
     "outcome": str,
     "error": str,
+    "errorClass": str,
+    "responseCode": int,
 }
 _INT32: Final = 1 << 31
 
@@ -155,6 +165,10 @@ def from_document(document: Mapping[str, Any]) -> Job:
             template_id=get("templateId"),
             occurrence_at=get("occurrenceAt"),
             tags=tuple(get("tags", ())),
+            definition=get("definition"),
+            definition_version=get("definitionVersion"),
+            overrides=get("overrides"),
+            delivery=get("delivery"),
             retry=get("retry"),
             timeout_seconds=get("timeoutSeconds"),
             queued_at=get("queuedAt"),
@@ -219,6 +233,10 @@ def attempt_document(attempt: Attempt) -> dict[str, Any]:
     }
     if attempt.error is not None:
         document["error"] = attempt.error
+    if attempt.error_class is not None:
+        document["errorClass"] = attempt.error_class
+    if attempt.response is not None:
+        document["responseCode"] = attempt.response.code
     return document
 
 
@@ -234,6 +252,8 @@ def _attempt(document: object) -> Attempt:
             finished_at=document["finishedAt"],
             outcome=Outcome(document["outcome"]),
             error=document.get("error"),
+            error_class=document.get("errorClass"),
+            response=Response(document["responseCode"], "") if "responseCode" in document else None,
         )
     except KeyError as exc:
         raise ValueError(f"history has a bad entry: {exc.args[0]} is missing") from exc

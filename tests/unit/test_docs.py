@@ -21,7 +21,17 @@ from prometheus_client import REGISTRY
 
 from chronos_site import env
 from jobs.errors import ChronosError
-from jobs.lifecycle import MOVES, Attempt, CatchUp, Job, Outcome, Overlap, Status, job_id_for
+from jobs.lifecycle import (
+    MOVES,
+    Attempt,
+    CatchUp,
+    Job,
+    Outcome,
+    Overlap,
+    Response,
+    Status,
+    job_id_for,
+)
 from jobs.repository.documents import to_document
 from tests.builders import NOW
 
@@ -162,7 +172,9 @@ def test_lifecycle_explains_every_option(option: str) -> None:
 
 
 def test_lifecycle_describes_every_field_of_a_document() -> None:
-    attempt = Attempt(1, "executor-1", NOW, NOW, Outcome.FAILED, "error")
+    attempt = Attempt(
+        1, "executor-1", NOW, NOW, Outcome.FAILED, "error", "ValueError", Response(503, "")
+    )
     filled: dict[str, Any] = {field.name: "something" for field in dataclasses.fields(Job)}
     job = Job(**(filled | {"id": job_id_for("key"), "history": [attempt]}))
     document = to_document(job)

@@ -11,7 +11,17 @@ from bson import Decimal128, Regex
 from bson.datetime_ms import DatetimeMS
 
 from jobs.errors import UnreadableJob
-from jobs.lifecycle import Attempt, CatchUp, Job, Outcome, Overlap, Status, job_id_for, shard_of
+from jobs.lifecycle import (
+    Attempt,
+    CatchUp,
+    Job,
+    Outcome,
+    Overlap,
+    Response,
+    Status,
+    job_id_for,
+    shard_of,
+)
 from jobs.repository.documents import BrokenJob, from_document, read_document, to_document
 from tests.builders import NOW, a_job, a_template
 
@@ -37,6 +47,10 @@ FULL = Job(
     template_id=job_id_for("template"),
     occurrence_at=NOW,
     tags=("a", "b"),
+    definition="send-invoice",
+    definition_version=2,
+    overrides='{"priority": 1}',
+    delivery='{"url": "https://example.com"}',
     retry={"strategy": "fixed", "base": 2},
     timeout_seconds=1.5,
     queued_at=NOW,
@@ -49,7 +63,9 @@ FULL = Job(
     expires_at=NOW,
     last_error="why",
     result="[1]",
-    history=(Attempt(1, "executor-1", NOW, NOW, Outcome.FAILED, "why"),),
+    history=(
+        Attempt(1, "executor-1", NOW, NOW, Outcome.FAILED, "why", "Status", Response(503, "")),
+    ),
 )
 
 

@@ -1,0 +1,53 @@
+"""The record of attempts: one execution for each try at running a job, kept apart from the job.
+
+A job's `history` holds its newest attempts; an execution holds more of each, and stays when newer
+ones push it out or when the job is redriven.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bson import ObjectId
+
+from jobs.lifecycle import Attempt, Finish, Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """One attempt, with what it takes to find it without its job."""
+
+    id: str
+    job_id: ObjectId
+    tenant_id: str
+    job_type: str
+    attempt: Attempt
+    template_id: ObjectId | None = None
+    definition: str | None = None
+
+
+def execution_id(job_id: ObjectId, claim_id: str) -> str:
+    """The id of the attempt under a claim: `<job id>-<claim id>`.
+
+    Known before the attempt begins and the same for whoever records its end, so an attempt is
+    recorded once. All of a job's executions are one range of ids.
+    """
+    return f"{job_id}-{claim_id}"
+
+
+def execution_of(job: Job, finish: Finish) -> Execution:
+    """The record of an attempt that has ended.
+
+    Args:
+        job: as it was claimed.
+        finish: what the end makes of it.
+    """
+    return Execution(
+        id=execution_id(job.id, finish.claim_id),
+        job_id=job.id,
+        tenant_id=job.tenant_id,
+        job_type=job.job_type,
+        attempt=finish.attempt,
+        template_id=job.template_id,
+        definition=job.definition,
+    )
