@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,14 +14,13 @@ from executor.heartbeat import Heartbeat
 from executor.held import Holdings
 from executor.intake import Intake
 from executor.pace import Pace
+from executor.pool import Means, Pool
 from executor.starter import Starter
-from executor.workers import Workers
 from executor.writer import Writer
 from jobs import attempts
 from jobs.broker.publisher import Publisher
 from jobs.broker.subscription import Subscription
 from jobs.errors import StoreUnavailable
-from jobs.registry import Handler
 from jobs.repository import Repository
 from jobs.repository.nodes import Node
 
@@ -37,7 +35,7 @@ _FLUSH = timedelta(seconds=10)
 class Executor:
     """Claims and runs the jobs of some types until it is stopped.
 
-    Data flows one way: intake → (starter) → workers → writer. The heartbeat keeps what is held.
+    Data flows one way: intake → (starter) → crew → writer. The heartbeat keeps what is held.
     """
 
     def __init__(
@@ -46,48 +44,41 @@ class Executor:
         config: ExecutorConfig,
         broker: BrokerConfig,
         repository: Repository,
-        handlers: Mapping[str, Handler],
+        pool: Pool,
     ) -> None:
         """Start taking in jobs.
 
         Args:
             name: unique per process; stands in `claimedBy`.
-            config: concurrency, prefetch, time-outs. `job_types` is not looked at.
+            config: prefetch and time-outs; types and slots are the pool's.
             broker: where the messages are.
             repository: where the jobs are.
-            handlers: the job types to serve.
+            pool: what to serve, and who runs it.
         """
         self._repository = repository
         self._drain_timeout = config.drain_timeout
         self._stop = threading.Event()
         self._give_up = threading.Event()
-        slots, types = config.concurrency, sorted(handlers)
-        pace = Pace(slots=slots, most_prefetch=config.prefetch)
+        slots, types = pool.slots, pool.job_types
+        pace = Pace(slots=slots, most_prefetch=config.prefetch, starts_ahead=pool.starts_ahead)
         # Each intake holds one permit while it polls.
         room = Allowance(slots + pace.prefetch + len(types))
         started = Allowance(slots)
-        self._holdings = Holdings(room)
+        self._holdings = Holdings(room, pool.name)
         self._publisher = Publisher(broker, name)
         self._announcer = Announcer(repository, self._publisher)
         self._writer = Writer(repository, self._holdings, self._announcer, self._give_up)
-        self._workers = Workers(
-            handlers,
-            slots=slots,
-            started=started,
-            pace=pace,
-            writer=self._writer,
-            clock=repository.clock.now,
-        )
-        self._starter = Starter(repository, self._holdings, started, self._workers, self._stop)
+        self._crew = pool.hire(Means(started, pace, self._writer, repository.clock.now))
+        self._starter = Starter(repository, self._holdings, started, self._crew, self._stop)
         self._heartbeat = Heartbeat(
-            Node(name, "executor", repository.clock.now(), tuple(types)),
+            Node(name, "executor", repository.clock.now(), types),
             lease=config.claim_timeout,
-            slots=slots,
+            pool=pool,
             repository=repository,
             holdings=self._holdings,
             started=started,
             starter=self._starter,
-            workers=self._workers,
+            crew=self._crew,
             pace=pace,
             spare_room=len(types),
         )
@@ -101,7 +92,7 @@ class Executor:
                 holdings=self._holdings,
                 started=started,
                 starter=self._starter,
-                workers=self._workers,
+                crew=self._crew,
                 stop=self._stop,
             )
             for job_type in types
@@ -117,21 +108,21 @@ class Executor:
         for intake in self._intakes:
             intake.join()
         self._starter.close()
-        self._workers.withdraw()
+        self._crew.withdraw()
         self._hand_back_waiting()
         if not self._holdings.wait_empty(self._drain_timeout.total_seconds()):
             self._interrupt_working()
         self._give_up_after(_FLUSH)
         # A worker may have decided an end just now and not yet given it to the writer.
         self._holdings.wait_empty(_FLUSH.total_seconds())
-        self._workers.close()
+        self._crew.close()
         self._writer.close()
         self._heartbeat.close()
         self._announcer.close()
         self._publisher.close()
 
     def _hand_back_waiting(self) -> None:
-        """claimed or running → pending for jobs that no worker has taken up."""
+        """claimed or running → pending for jobs that nobody has taken up."""
         ours = [held for held in self._holdings.all() if held.settle(unless_working=True)]
         if not ours:
             return
@@ -149,7 +140,7 @@ class Executor:
         for held in self._holdings.all():
             if held.settle():
                 logger.warning("interrupted by shutdown", extra={"job_id": str(held.job.id)})
-                self._workers.abandon(held)
+                self._crew.abandon(held)
                 started_at = held.started_at or now
                 finish = attempts.handed_back(held.job, started_at=started_at, finished_at=now)
                 self._writer.put(held, finish)

@@ -13,8 +13,8 @@ from executor.allowance import Allowance
 from executor.held import Held, Holdings
 from executor.metrics import CAPACITY, LOST_CLAIMS
 from executor.pace import Pace
+from executor.pool import Crew, Pool
 from executor.starter import Starter
-from executor.workers import Workers
 from jobs.errors import StoreUnavailable
 from jobs.repository import Repository
 from jobs.repository.claims import Claim
@@ -38,12 +38,12 @@ class Heartbeat:
         node: Node,
         *,
         lease: timedelta,
-        slots: int,
+        pool: Pool,
         repository: Repository,
         holdings: Holdings,
         started: Allowance,
         starter: Starter,
-        workers: Workers,
+        crew: Crew,
         pace: Pace,
         spare_room: int,
     ) -> None:
@@ -52,23 +52,24 @@ class Heartbeat:
         Args:
             node: this executor; its capacity is kept up to date here.
             lease: how long a claim holds; extended each third of it.
-            slots: handlers run at once.
+            pool: what is served.
             repository: where leases and the report go.
             holdings: what is held.
             started: resized as handlers prove fast or slow.
             starter: told to give back what is held too much.
-            workers: told to abandon lost jobs.
+            crew: told to abandon lost jobs.
             pace: how fast handlers are.
             spare_room: permits of room that polling itself takes.
         """
         self._node = node
         self._lease = lease
-        self._slots = slots
+        self._slots = pool.slots
+        self._capacity_shown = CAPACITY.labels(pool.name)
         self._repository = repository
         self._holdings = holdings
         self._started = started
         self._starter = starter
-        self._workers = workers
+        self._crew = crew
         self._pace = pace
         self._spare_room = spare_room
         self._extended_at = self._looked_at = self._reported_at = float("-inf")
@@ -102,7 +103,7 @@ class Heartbeat:
                 logger.exception("a heartbeat failed")
 
     def _beat(self, at: float) -> None:
-        self._workers.expire(self._holdings.all(), at)
+        self._crew.expire(self._holdings.all(), at)
         self._resize(at)
         if at - self._extended_at >= self._lease.total_seconds() / 3:
             self._extend()
@@ -121,7 +122,7 @@ class Heartbeat:
             self._repository.nodes.report(replace(self._node, capacity=capacity), now=now)
             self._capacity = capacity
             self._reported_at = at
-            CAPACITY.set(capacity)
+            self._capacity_shown.set(capacity)
             self._shed(capacity)
 
     def _shed(self, capacity: int) -> None:
@@ -154,5 +155,5 @@ class Heartbeat:
             if held.claim in lost and held.settle():
                 logger.info("cancelled, or taken away", extra={"job_id": str(held.job.id)})
                 LOST_CLAIMS.inc()
-                self._workers.abandon(held)
+                self._crew.abandon(held)
                 self._holdings.release([held])

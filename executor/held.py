@@ -32,6 +32,15 @@ class Held:
     def claim(self) -> tuple[ObjectId, str]:
         return self.job.id, self.job.claim_id or ""
 
+    def is_overdue(self, at: float) -> bool:
+        """Whether it has run for longer than its `timeoutSeconds`.
+
+        Args:
+            at: monotonic seconds.
+        """
+        seconds, since = self.job.timeout_seconds, self.working_since
+        return seconds is not None and since is not None and at - since >= seconds
+
     def begin(self) -> bool:
         """Let a worker take it up. False when its end is decided already."""
         with self._lock:
@@ -55,8 +64,9 @@ class Held:
 class Holdings:
     """All of them. Each takes one permit of `room` until it is released."""
 
-    def __init__(self, room: Allowance) -> None:
+    def __init__(self, room: Allowance, pool: str) -> None:
         self.room = room
+        self._shown = HELD.labels(pool)
         self._by_id: dict[ObjectId, Held] = {}
         self._lock = threading.Lock()
         self._emptied = threading.Condition(self._lock)
@@ -69,7 +79,7 @@ class Holdings:
         added = [Held(job, job.started_at) for job in jobs]
         with self._lock:
             self._by_id.update((held.job.id, held) for held in added)
-        HELD.set(len(self._by_id))
+        self._shown.set(len(self._by_id))
         return added
 
     def release(self, helds: Iterable[Held]) -> None:
@@ -83,7 +93,7 @@ class Holdings:
                 released += 1
             if not self._by_id:
                 self._emptied.notify_all()
-        HELD.set(len(self._by_id))
+        self._shown.set(len(self._by_id))
         self.room.give(released)
 
     def all(self) -> list[Held]:

@@ -14,8 +14,8 @@ from bson import ObjectId
 from executor.allowance import Allowance
 from executor.held import Holdings
 from executor.metrics import DROPPED_MESSAGES
+from executor.pool import Crew
 from executor.starter import Starter
-from executor.workers import Workers
 from jobs.broker.subscription import Received, Subscription
 from jobs.lifecycle import Job
 from jobs.loop import persist
@@ -47,7 +47,7 @@ class Intake:
         holdings: Holdings,
         started: Allowance,
         starter: Starter,
-        workers: Workers,
+        crew: Crew,
         stop: threading.Event,
     ) -> None:
         self._subscribe = subscribe
@@ -60,7 +60,7 @@ class Intake:
         self._holdings = holdings
         self._started = started
         self._starter = starter
-        self._workers = workers
+        self._crew = crew
         self._stop = stop
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
         self._thread.start()
@@ -147,7 +147,7 @@ class Intake:
                 self._started.give(len(job_ids) - len(jobs or ()))
         if jobs:
             helds = self._holdings.add(jobs)
-            (self._workers.submit if start else self._starter.put)(helds)
+            (self._crew.submit if start else self._starter.put)(helds)
         return jobs
 
     def _without_strays(self, jobs: Sequence[Job]) -> list[Job]:

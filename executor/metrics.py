@@ -18,5 +18,8 @@ LOST_CLAIMS = Counter("executor_lost_claims", "Claims that ended in other hands:
 ABANDONED = Counter(
     "executor_abandoned_handlers", "Handlers that went on after their time was up.", ["job_type"]
 )
-CAPACITY = Gauge("executor_capacity", "Jobs this executor can hold at once.")
-HELD = Gauge("executor_held", "Jobs this executor holds.")
+DROPPED_LOG_LINES = Counter(
+    "executor_dropped_log_lines", "Lines of handlers that were not kept, by reason.", ["reason"]
+)
+CAPACITY = Gauge("executor_capacity", "Jobs this executor can hold at once.", ["pool"])
+HELD = Gauge("executor_held", "Jobs this executor holds.", ["pool"])

@@ -15,8 +15,9 @@ _WEIGHT = 0.05
 class Pace:
     """A moving average of handler times. Written by many threads; a lost update does no harm."""
 
-    def __init__(self, *, slots: int, most_prefetch: int) -> None:
+    def __init__(self, *, slots: int, most_prefetch: int, starts_ahead: bool = True) -> None:
         self._slots = slots
+        self._most_ahead = _MOST_AHEAD if starts_ahead else 0
         self._most_prefetch = most_prefetch
         self._average: float | None = None
 
@@ -35,7 +36,7 @@ class Pace:
     @property
     def start_ahead(self) -> int:
         """Jobs to start beyond the slots."""
-        return 0 if self._average is None else min(_MOST_AHEAD, self._ahead(_START_AHEAD))
+        return 0 if self._average is None else min(self._most_ahead, self._ahead(_START_AHEAD))
 
     def _ahead(self, seconds: float) -> int:
         average = max(self._average or 0.0, 1e-6)

@@ -10,7 +10,7 @@ from executor.allowance import Allowance
 from executor.held import Held, Holdings
 from executor.line import Line
 from executor.metrics import LOST_CLAIMS
-from executor.workers import Workers
+from executor.pool import Crew
 from jobs.loop import persist
 from jobs.repository import Repository
 
@@ -28,7 +28,7 @@ class Starter:
         repository: Repository,
         holdings: Holdings,
         started: Allowance,
-        workers: Workers,
+        crew: Crew,
         stop: threading.Event,
     ) -> None:
         """Start the thread.
@@ -37,13 +37,13 @@ class Starter:
             repository: where the starts are written.
             holdings: what to release when a claim is gone.
             started: permits of started jobs.
-            workers: who runs them.
+            crew: who runs them.
             stop: ends the thread.
         """
         self._repository = repository
         self._holdings = holdings
         self._started = started
-        self._workers = workers
+        self._crew = crew
         self._stop = stop
         self._line = Line()
         self._filled = threading.Event()
@@ -66,7 +66,7 @@ class Starter:
         Raises:
             StoreUnavailable: the reaper takes them back when their leases end.
         """
-        waiting = self._workers.withdraw()
+        waiting = self._crew.withdraw()
         waiting += self._line.take_last(count - len(waiting))
         helds = [held for held in waiting if held.settle()]
         try:
@@ -107,7 +107,7 @@ class Starter:
         for held in going:
             held.started_at = started_at
         self._started.give(len(helds) - len(going))
-        self._workers.submit(going)
+        self._crew.submit(going)
         if running is not None:
             # Reaped or cancelled while they waited in line.
             self._let_go(by_claim.values())

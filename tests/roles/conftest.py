@@ -23,6 +23,7 @@ from chronos_site.env import (
     StoreConfig,
 )
 from executor.executor import Executor
+from executor.pool import handler_pool
 from jobs.broker.publisher import Publisher
 from jobs.broker.topics import ensure_topics, topics_for
 from jobs.lifecycle import Job, Status
@@ -110,7 +111,8 @@ def start_executor(
         name = f"executor-{len(started)}"
         # Short enough for a test that leaves a handler blocked.
         config = ExecutorConfig(**{"drain_timeout": timedelta(seconds=1)} | settings)
-        executor = Executor(name, config, broker_config, repo, known)
+        pool = handler_pool(known, config.concurrency)
+        executor = Executor(name, config, broker_config, repo, pool)
         started.append(executor)
         return executor
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from executor.executor import Executor
+from executor.pool import handler_pool
 from jobs.arguments import count_up_to
 from jobs.broker.topics import require_topics
 from jobs.errors import ConfigError
@@ -45,7 +46,8 @@ class Command(RoleCommand):
         persist(lambda: require_topics(duty.config.broker, chosen), stop=duty.stop)
         if duty.stop.is_set():
             return
-        self._executor = Executor(duty.name, settings, duty.config.broker, duty.repository, chosen)
+        pool = handler_pool(chosen, settings.concurrency)
+        self._executor = Executor(duty.name, settings, duty.config.broker, duty.repository, pool)
         duty.stop.wait()
         self._executor.close()
 
