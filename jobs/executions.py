@@ -6,7 +6,9 @@ ones push it out or when the job is redriven.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from bson import ObjectId
 
@@ -24,6 +26,25 @@ class Execution:
     attempt: Attempt
     template_id: ObjectId | None = None
     definition: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line that was logged during an attempt."""
+
+    at: datetime
+    level: str
+    logger: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLog:
+    """What an attempt logged, oldest line first."""
+
+    lines: Sequence[LogLine]
+    is_truncated: bool
+    """It logged more than is kept; the last line says how much."""
 
 
 def execution_id(job_id: ObjectId, claim_id: str) -> str:

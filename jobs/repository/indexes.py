@@ -77,12 +77,15 @@ NODES: Final = (
     # A process that left without a word is forgotten after a day.
     IndexModel([("seenAt", ASCENDING)], name="seen", expireAfterSeconds=86_400),
 )
+# RETENTION_LOGS.
+ATTEMPT_LOGS: Final = (IndexModel([("expiresAt", ASCENDING)], name="expiry", expireAfterSeconds=0),)
 
 
 def ensure(database: Database[dict[str, Any]]) -> None:
     """Create what is missing. Repeatable."""
     database["jobs"].create_indexes(list(JOBS))
     database["nodes"].create_indexes(list(NODES))
+    database["attempt_logs"].create_indexes(list(ATTEMPT_LOGS))
 
 
 def missing(database: Database[dict[str, Any]]) -> list[str]:

@@ -1,0 +1,312 @@
+"""What handlers log is kept by attempt, bounded, and never at the handlers' cost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+from pymongo import MongoClient
+
+from chronos_site.env import StoreConfig
+from devstack.mongo import Mongod
+from executor.logs import ATTEMPT_LENGTH, LINE_LENGTH, AttemptLogs
+from jobs.executions import AttemptLog, LogLine, execution_id
+from jobs.lifecycle import job_id_for
+from jobs.repository import Repository
+from tests.builders import NOW
+from tests.waiting import wait_for
+
+FIRST, SECOND = (execution_id(job_id_for(key), "0123456789abcdef") for key in ("1", "2"))
+library = logging.getLogger("some.library")
+
+StartLogs = Callable[..., AttemptLogs]
+
+
+@pytest.fixture(autouse=True)
+def _at_info() -> Iterator[None]:
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.INFO)
+    yield
+    root.setLevel(level)
+
+
+@pytest.fixture
+def start_logs(repo: Repository) -> Iterator[StartLogs]:
+    """Starts what keeps the lines."""
+    started: list[AttemptLogs] = []
+
+    def start(lines: int = 1000, repository: Repository = repo) -> AttemptLogs:
+        logs = AttemptLogs(
+            repository.attempt_logs,
+            lines=lines,
+            clock=repository.clock.now,
+            give_up=threading.Event(),
+        )
+        started.append(logs)
+        return logs
+
+    yield start
+    for logs in started:
+        logs.close()
+
+
+@pytest.fixture
+def log_of(repo: Repository) -> Callable[[str], AttemptLog]:
+    def log_of(which: str) -> AttemptLog:
+        log = repo.attempt_logs.find(which)
+        assert log is not None
+        return log
+
+    return log_of
+
+
+def messages(log: AttemptLog | None) -> list[str]:
+    return [] if log is None else [line.message for line in log.lines]
+
+
+def dropped(reason: str) -> float:
+    name = "executor_dropped_log_lines_total"
+    return REGISTRY.get_sample_value(name, {"reason": reason}) or 0
+
+
+def test_a_line_of_any_logger_is_kept_within_a_second(
+    start_logs: StartLogs, repo: Repository
+) -> None:
+    before = repo.clock.now()
+
+    with start_logs().capturing(FIRST):
+        library.info("price %d", 7)
+        log = wait_for(lambda: repo.attempt_logs.find(FIRST), deadline=timedelta(seconds=1))
+
+    [line] = log.lines
+    assert (line.level, line.logger, line.message) == ("INFO", "some.library", "price 7")
+    assert before - timedelta(milliseconds=5) <= line.at <= repo.clock.now()
+    assert not log.is_truncated
+
+
+def test_closing_writes_what_is_left(start_logs: StartLogs, repo: Repository) -> None:
+    logs = start_logs()
+    with logs.capturing(FIRST):
+        library.info("a")
+        library.warning("b")
+
+    logs.close()
+
+    assert messages(repo.attempt_logs.find(FIRST)) == ["a", "b"]
+
+
+def test_only_what_the_configuration_lets_through_is_kept(
+    start_logs: StartLogs, repo: Repository
+) -> None:
+    logs = start_logs()
+    with logs.capturing(FIRST):
+        library.debug("a detail")
+        library.info("news")
+    logs.close()
+
+    assert messages(repo.attempt_logs.find(FIRST)) == ["news"]
+
+
+def test_attempts_in_one_thread_keep_their_lines_apart(
+    start_logs: StartLogs, repo: Repository
+) -> None:
+    logs = start_logs()
+
+    library.info("before")
+    with logs.capturing(FIRST):
+        library.info("first")
+    library.info("between")
+    with logs.capturing(SECOND):
+        library.info("second")
+    library.info("after")
+
+    logs.close()
+    assert messages(repo.attempt_logs.find(FIRST)) == ["first"]
+    assert messages(repo.attempt_logs.find(SECOND)) == ["second"]
+
+
+def test_attempts_in_one_event_loop_keep_their_lines_apart(
+    start_logs: StartLogs, repo: Repository
+) -> None:
+    logs = start_logs()
+
+    async def attempt(which: str) -> None:
+        with logs.capturing(which):
+            for number in range(10):
+                library.info("%s: %d", which, number)
+                await asyncio.sleep(0)
+
+    async def both() -> None:
+        await asyncio.gather(attempt(FIRST), attempt(SECOND))
+
+    asyncio.run(both())
+
+    logs.close()
+    for which in (FIRST, SECOND):
+        wanted = [f"{which}: {number}" for number in range(10)]
+        assert messages(repo.attempt_logs.find(which)) == wanted
+
+
+def test_a_thread_of_the_handlers_own_is_told_apart_by_its_logger(
+    start_logs: StartLogs, repo: Repository
+) -> None:
+    logs = start_logs()
+    mine = logging.LoggerAdapter(library, {"execution_id": FIRST})
+    go_on, gone = threading.Event(), threading.Event()
+
+    def work() -> None:
+        mine.info("in time")
+        go_on.wait(10)
+        mine.info("too late")
+        gone.set()
+
+    with logs.capturing(FIRST):
+        thread = threading.Thread(target=work)
+        thread.start()
+        wait_for(lambda: messages(repo.attempt_logs.find(FIRST)))
+    with logs.capturing(SECOND):
+        go_on.set()
+        assert gone.wait(10)
+        mine.info("in another attempt's thread")
+
+    logs.close()
+    assert messages(repo.attempt_logs.find(FIRST)) == ["in time"]
+    assert repo.attempt_logs.find(SECOND) is None
+    thread.join()
+
+
+def test_a_traceback_belongs_to_its_line(
+    start_logs: StartLogs, log_of: Callable[[str], AttemptLog]
+) -> None:
+    logs = start_logs()
+    with logs.capturing(FIRST):
+        try:
+            raise LookupError("no such invoice")
+        except LookupError:
+            library.exception("cannot go on")
+    logs.close()
+
+    [line] = log_of(FIRST).lines
+    assert line.level == "ERROR"
+    assert line.message.startswith("cannot go on\nTraceback")
+    assert line.message.endswith("LookupError: no such invoice")
+
+
+def test_lines_that_cannot_be_shown_harm_nobody(
+    start_logs: StartLogs, repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As in production, where a line is lost rather than told about on standard error.
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    logs = start_logs()
+    with logs.capturing(FIRST):
+        library.info("%d", "no number")
+        library.info("half a \ud800 pair, \0")
+        library.info("x" * (LINE_LENGTH + 1))
+    logs.close()
+
+    assert messages(repo.attempt_logs.find(FIRST)) == [
+        "half a ? pair, \0",
+        "x" * LINE_LENGTH + "…",
+    ]
+
+
+def test_a_flood_keeps_its_beginning_and_says_how_much_is_missing(
+    start_logs: StartLogs, log_of: Callable[[str], AttemptLog]
+) -> None:
+    logs = start_logs(lines=1000)
+    before = dropped("limit")
+    with logs.capturing(FIRST):
+        for number in range(100_000):
+            library.info("line %d", number)
+    logs.close()
+
+    log = log_of(FIRST)
+    *lines, last = messages(log)
+    assert lines == [f"line {number}" for number in range(1000)]
+    assert last == "99000 more lines were not kept"
+    assert log.is_truncated
+    assert dropped("limit") == before + 99_000
+
+
+def test_long_lines_are_bounded_together(
+    start_logs: StartLogs, log_of: Callable[[str], AttemptLog]
+) -> None:
+    logs = start_logs()
+    with logs.capturing(FIRST):
+        for _ in range(100):
+            library.info("x" * LINE_LENGTH)
+        library.info("short")
+    logs.close()
+
+    *lines, last = messages(log_of(FIRST))
+    assert ATTEMPT_LENGTH - 2 * LINE_LENGTH <= sum(map(len, lines)) <= ATTEMPT_LENGTH
+    assert last == f"{101 - len(lines)} more lines were not kept"
+
+
+def test_nothing_is_kept_where_no_lines_are_wanted(start_logs: StartLogs, repo: Repository) -> None:
+    logs = start_logs(lines=0)
+    with logs.capturing(FIRST) as take:
+        library.info("a")
+        take(LogLine(NOW, "INFO", "elsewhere", "b"))
+    logs.close()
+
+    assert repo.attempt_logs.find(FIRST) is None
+
+
+def test_lines_are_deleted_by_mongodb(
+    start_logs: StartLogs, store_config: StoreConfig, repo: Repository
+) -> None:
+    logs = start_logs()
+    with logs.capturing(FIRST):
+        library.info("a")
+    logs.close()
+
+    client: MongoClient[dict[str, Any]] = MongoClient(store_config.uri, tz_aware=True)
+    with client:
+        collection = client[store_config.database]["attempt_logs"]
+        [document] = collection.find()
+        left = document["expiresAt"] - repo.clock.now()
+        assert timedelta(minutes=-1) < left - store_config.retention_logs <= timedelta(0)
+        assert collection.index_information()["expiry"]["expireAfterSeconds"] == 0
+
+
+def test_while_mongodb_is_away_handlers_go_on_and_what_fits_is_written_later(
+    private_mongod: Callable[[], Mongod], start_logs: StartLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("executor.logs._WAITING_LENGTH", 1000)
+    server = private_mongod()
+    repository = Repository.connect(StoreConfig(server.location, "test"))
+    repository.ensure_indexes()
+    logs = start_logs(repository=repository)
+    before = dropped("backlog")
+    with logs.capturing(FIRST):
+        library.info("a")
+    wait_for(lambda: repository.attempt_logs.find(FIRST))
+    server.kill()
+
+    begun = datetime.now()  # noqa: DTZ005 - only a difference
+    with logs.capturing(SECOND):
+        for number in range(100):
+            library.info("%-100d", number)
+    took = datetime.now() - begun  # noqa: DTZ005
+    server.start()
+    server.wait_ready()
+    logs.close()
+
+    log = repository.attempt_logs.find(SECOND)
+    repository.close()
+    assert took < timedelta(seconds=1)
+    assert log is not None
+    *lines, last = messages(log)
+    assert 1 <= len(lines) <= 20
+    assert [int(line) for line in lines] == list(range(len(lines)))
+    assert last == f"{100 - len(lines)} more lines were not kept"
+    assert log.is_truncated
+    assert dropped("backlog") == before + 100 - len(lines)
