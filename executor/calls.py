@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.db import close_old_connections
 
 from jobs import attempts
+from jobs.executions import execution_id
 from jobs.lifecycle import Finish, Job, Response
 from jobs.registry import Context, Fail, HandlerFunction, Retry, Snooze
 
@@ -74,7 +75,12 @@ def context_for(job: Job, started_at: datetime, cancelled: Any) -> Context:
         raise BadPayload("the stored payload is not a JSON object")
     number = job.attempts + 1
     job_id = str(job.id)
-    extra = {"job_id": job_id, "tenant_id": job.tenant_id, "attempt": number}
+    extra = {
+        "job_id": job_id,
+        "tenant_id": job.tenant_id,
+        "attempt": number,
+        "execution_id": execution_id(job.id, job.claim_id or ""),
+    }
     timeout = job.timeout_seconds
     return Context(
         job_id=job_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import signal
 from contextlib import suppress
@@ -14,12 +15,15 @@ from typing import Any
 import django
 
 from executor.calls import AttemptError, BadPayload, call, context_for, describe
+from executor.logs import Catcher, Take
+from jobs.executions import LogLine, execution_id
 from jobs.lifecycle import Job
 from jobs.registry import Fail, Retry, Snooze, handlers
 
 # Handlers may have started threads in the parent; a fork would copy their locks.
 _SPAWN = multiprocessing.get_context("spawn")
 _LOOK_SECONDS = 0.1
+_LINE = "line"
 
 
 class HandlerDied(AttemptError):
@@ -45,8 +49,14 @@ class Child:
         with suppress(EOFError, OSError):
             self._connected()
 
-    def run(self, job: Job, started_at: datetime, cancelled: Event) -> str | None:
+    def run(self, job: Job, started_at: datetime, cancelled: Event, take: Take) -> str | None:
         """Run an attempt in the child; kill it when `cancelled` is set.
+
+        Args:
+            job: as it was claimed.
+            started_at: when the handler starts, aware UTC.
+            cancelled: looked at all the time.
+            take: given the lines that the handler logs.
 
         Raises:
             HandlerDied: the process ended, by itself or because the attempt was cancelled.
@@ -55,16 +65,10 @@ class Child:
         try:
             pipe = self._connected()
             pipe.send((job, started_at))
-            while not pipe.poll(_LOOK_SECONDS):
-                if cancelled.is_set():
-                    raise HandlerDied("killed: cancelled, timed out or taken away")
-            kind, value = pipe.recv()
+            kind, value = self._answer(pipe, cancelled, take)
         except (EOFError, OSError) as exc:
             code = self.close()
             raise HandlerDied(f"the handler's process ended with exit code {code}") from exc
-        except HandlerDied:
-            self.close()
-            raise
         match kind:
             case "result":
                 return None if value is None else str(value)
@@ -76,6 +80,23 @@ class Child:
                 raise Snooze(value)
             case _:
                 raise RemoteError(value)
+
+    def _answer(self, pipe: Connection[Any, Any], cancelled: Event, take: Take) -> tuple[str, Any]:
+        while not cancelled.is_set():
+            if pipe.poll(_LOOK_SECONDS):
+                kind, value = pipe.recv()
+                if kind != _LINE:
+                    return kind, value
+                take(value)
+        self._kill()
+        with suppress(EOFError, OSError):
+            # What it logged before is still in the pipe.
+            while pipe.poll():
+                kind, value = pipe.recv()
+                if kind == _LINE:
+                    take(value)
+        self.close()
+        raise HandlerDied("killed: cancelled, timed out or taken away")
 
     def _connected(self) -> Connection[Any, Any]:
         if self._pipe is None or self._process is None or not self._process.is_alive():
@@ -93,13 +114,18 @@ class Child:
         code = None
         if self._process is not None:
             self._process.join(_LOOK_SECONDS)
-            self._process.kill()
-            self._process.join()
-            code = self._process.exitcode
+            code = self._kill()
         if self._pipe is not None:
             self._pipe.close()
         self._process = self._pipe = None
         return code
+
+    def _kill(self) -> int | None:
+        if self._process is None:
+            return None
+        self._process.kill()
+        self._process.join()
+        return self._process.exitcode
 
 
 def _serve(pipe: Connection[Any, Any]) -> None:
@@ -108,12 +134,21 @@ def _serve(pipe: Connection[Any, Any]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     django.setup()
     known = handlers()
+    catcher = Catcher()
+    logging.getLogger().addHandler(catcher)
+
+    def take(line: LogLine) -> None:
+        # At once, so that what is logged just before a crash arrives as well.
+        pipe.send((_LINE, line))
+
     # The parent may be gone at any moment.
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         pipe.send("ready")
         while True:
             job, started_at = pipe.recv()
-            pipe.send(_attempt(known, job, started_at))
+            with catcher.catching(execution_id(job.id, job.claim_id or ""), take):
+                answer = _attempt(known, job, started_at)
+            pipe.send(answer)
 
 
 def _attempt(known: Any, job: Job, started_at: datetime) -> tuple[str, Any]:

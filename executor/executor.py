@@ -13,6 +13,7 @@ from executor.announcer import Announcer
 from executor.heartbeat import Heartbeat
 from executor.held import Holdings
 from executor.intake import Intake
+from executor.logs import AttemptLogs
 from executor.pace import Pace
 from executor.pool import Means, Pool
 from executor.starter import Starter
@@ -68,7 +69,13 @@ class Executor:
         self._publisher = Publisher(broker, name)
         self._announcer = Announcer(repository, self._publisher)
         self._writer = Writer(repository, self._holdings, self._announcer, self._give_up)
-        self._crew = pool.hire(Means(started, pace, self._writer, repository.clock.now))
+        self._logs = AttemptLogs(
+            repository.attempt_logs,
+            lines=config.log_lines,
+            clock=repository.clock.now,
+            give_up=self._give_up,
+        )
+        self._crew = pool.hire(Means(started, pace, self._writer, self._logs, repository.clock.now))
         self._starter = Starter(repository, self._holdings, started, self._crew, self._stop)
         self._heartbeat = Heartbeat(
             Node(name, "executor", repository.clock.now(), types),
@@ -116,6 +123,7 @@ class Executor:
         # A worker may have decided an end just now and not yet given it to the writer.
         self._holdings.wait_empty(_FLUSH.total_seconds())
         self._crew.close()
+        self._logs.close()
         self._writer.close()
         self._heartbeat.close()
         self._announcer.close()

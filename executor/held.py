@@ -12,6 +12,7 @@ from bson import ObjectId
 
 from executor.allowance import Allowance
 from executor.metrics import HELD
+from jobs.executions import execution_id
 from jobs.lifecycle import Job
 
 
@@ -31,6 +32,10 @@ class Held:
     @property
     def claim(self) -> tuple[ObjectId, str]:
         return self.job.id, self.job.claim_id or ""
+
+    @property
+    def execution_id(self) -> str:
+        return execution_id(*self.claim)
 
     def is_overdue(self, at: float) -> bool:
         """Whether it has run for longer than its `timeoutSeconds`.

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from executor.allowance import Allowance
 from executor.held import Held
+from executor.logs import AttemptLogs
 from executor.pace import Pace
 from executor.workers import Workers
 from executor.writer import Writer
@@ -44,6 +45,8 @@ class Means:
     """Told how long jobs take."""
     writer: Writer
     """Given the ends."""
+    logs: AttemptLogs
+    """Keeps what attempts log."""
     clock: Callable[[], datetime]
     """The store's time."""
 
@@ -72,6 +75,7 @@ def handler_pool(handlers: Mapping[str, Handler], slots: int) -> Pool:
             started=means.started,
             pace=means.pace,
             writer=means.writer,
+            logs=means.logs,
             clock=means.clock,
         )
 

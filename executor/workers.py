@@ -15,6 +15,7 @@ from executor.allowance import Allowance
 from executor.calls import call, conclude, context_for, describe
 from executor.child import Child
 from executor.held import Held
+from executor.logs import AttemptLogs
 from executor.metrics import ABANDONED, HANDLER_SECONDS, START_LAG_SECONDS
 from executor.pace import Pace
 from executor.writer import Writer
@@ -36,6 +37,7 @@ class Workers:
         started: Allowance,
         pace: Pace,
         writer: Writer,
+        logs: AttemptLogs,
         clock: Callable[[], datetime],
     ) -> None:
         """Start the threads.
@@ -46,12 +48,14 @@ class Workers:
             started: permits of started jobs; one is returned as each handler ends.
             pace: told how long handlers take.
             writer: given the ends.
+            logs: keeps what the handlers log.
             clock: the store's time.
         """
         self._handlers = handlers
         self._started = started
         self._pace = pace
         self._writer = writer
+        self._logs = logs
         self._clock = clock
         self._queue: SimpleQueue[Held | None] = SimpleQueue()
         self._slots = slots
@@ -113,9 +117,10 @@ class Workers:
         START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
 
         def attempt() -> str | None:
-            if handler.in_process:
-                return child.run(job, now, held.cancelled)
-            return call(handler.function, context_for(job, now, held.cancelled))
+            with self._logs.capturing(held.execution_id) as take:
+                if handler.in_process:
+                    return child.run(job, now, held.cancelled, take)
+                return call(handler.function, context_for(job, now, held.cancelled))
 
         finish = conclude(
             job,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,21 @@ def record(context: Context) -> None:
 def exit_child(context: Context) -> None:
     """Take the child process down."""
     os._exit(66)
+
+
+@handler("test-log-in-process", in_process=True)
+def log_in_child(context: Context) -> None:
+    """Log by several loggers, then do what `payload.then` says: nothing, die, or never end."""
+    logging.getLogger("some.library").warning("attempt %d", context.attempt)
+    thread = threading.Thread(target=context.logger.info, args=("from a thread",))
+    thread.start()
+    thread.join()
+    context.logger.info("last words")
+    match context.payload.get("then"):
+        case "die":
+            os._exit(66)
+        case "block":
+            time.sleep(600)
 
 
 @handler("test-raise-in-process", in_process=True)

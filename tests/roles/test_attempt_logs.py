@@ -13,16 +13,24 @@ import pytest
 from prometheus_client import REGISTRY
 from pymongo import MongoClient
 
-from chronos_site.env import StoreConfig
+from chronos_site.env import BrokerConfig, StoreConfig
 from devstack.mongo import Mongod
+from executor.executor import Executor
 from executor.logs import ATTEMPT_LENGTH, LINE_LENGTH, AttemptLogs
+from jobs.broker.publisher import Publisher
+from jobs.broker.topics import ensure_topics, topics_for
 from jobs.executions import AttemptLog, LogLine, execution_id
-from jobs.lifecycle import job_id_for
+from jobs.lifecycle import Job, Outcome, Status, job_id_for
+from jobs.registry import Context
 from jobs.repository import Repository
+from jobs.repository.records import belonging_to
 from tests.builders import NOW
+from tests.project import handlers as project
+from tests.roles.conftest import dispatch
 from tests.waiting import wait_for
 
 FIRST, SECOND = (execution_id(job_id_for(key), "0123456789abcdef") for key in ("1", "2"))
+EXECUTION_ID = len(FIRST)
 library = logging.getLogger("some.library")
 
 StartLogs = Callable[..., AttemptLogs]
@@ -310,3 +318,94 @@ def test_while_mongodb_is_away_handlers_go_on_and_what_fits_is_written_later(
     assert last == f"{100 - len(lines)} more lines were not kept"
     assert log.is_truncated
     assert dropped("backlog") == before + 100 - len(lines)
+
+
+@pytest.fixture
+def lines_by_attempt(repo: Repository) -> Callable[[Job], list[list[str]]]:
+    """What each attempt of a job has logged, in no order of the attempts."""
+
+    def lines_by_attempt(job: Job) -> list[list[str]]:
+        found = repo.attempt_logs._logs.find({"_id": belonging_to(job.id)}, {"lines": 1})
+        claims = {document["_id"][:EXECUTION_ID] for document in found}
+        return sorted(messages(repo.attempt_logs.find(claim)) for claim in claims)
+
+    return lines_by_attempt
+
+
+def test_jobs_that_share_a_thread_keep_their_own_lines(
+    start_executor: Callable[..., Executor],
+    queue: Callable[..., list[Job]],
+    wait_until_all: Callable[..., list[Job]],
+    lines_by_attempt: Callable[[Job], list[list[str]]],
+) -> None:
+    def handler(context: Context) -> None:
+        library.info("by a library for %s", context.job_id)
+        context.logger.info("attempt %d", context.attempt)
+
+    executor = start_executor(handler, concurrency=1)
+    jobs = wait_until_all(queue(20), Status.COMPLETED)
+    executor.close()
+
+    for job in jobs:
+        assert lines_by_attempt(job) == [[f"by a library for {job.id}", "attempt 1"]]
+
+
+def test_what_an_abandoned_handler_logs_is_its_own(
+    start_executor: Callable[..., Executor],
+    queue: Callable[..., list[Job]],
+    wait_until_all: Callable[..., list[Job]],
+    lines_by_attempt: Callable[[Job], list[list[str]]],
+    repo: Repository,
+    publisher: Publisher,
+) -> None:
+    go_on, gone = threading.Event(), threading.Event()
+
+    def handler(context: Context) -> None:
+        if context.attempt == 1:
+            context.cancelled.wait(10)
+            go_on.wait(10)
+            library.info("late")
+            gone.set()
+        else:
+            go_on.set()
+            gone.wait(10)
+            library.info("second")
+
+    executor = start_executor(handler, concurrency=1)
+    retry = {"strategy": "fixed", "base": 0.001}
+    [job] = queue(1, timeout_seconds=0.2, retry=retry)
+    [job] = wait_until_all([job], Status.PENDING)
+    dispatch(repo, publisher, [job])
+    wait_until_all([job], Status.COMPLETED)
+    executor.close()
+
+    assert lines_by_attempt(job) == [["late"], ["second"]]
+
+
+def test_lines_of_handlers_in_a_child_process_arrive_also_when_it_dies(
+    start_executor: Callable[..., Executor],
+    broker_config: BrokerConfig,
+    repo: Repository,
+    queue: Callable[..., list[Job]],
+    wait_until_all: Callable[..., list[Job]],
+    lines_by_attempt: Callable[[Job], list[list[str]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.project.settings")
+    job_type = "test-log-in-process"
+    ensure_topics(broker_config, topics_for([job_type]))
+    handlers = {job_type: project.log_in_child}
+    executor = start_executor(handlers, in_process=True, concurrency=1)
+    fields = {"job_type": job_type, "max_attempts": 1}
+
+    [done] = wait_until_all(queue(1, **fields), Status.COMPLETED)
+    [died] = wait_until_all(queue(1, payload='{"then":"die"}', **fields), Status.DLQ)
+    [blocks] = queue(1, payload='{"then":"block"}', **fields)
+    wait_for(lambda: lines_by_attempt(blocks))
+    assert repo.jobs.get(blocks.id).status is Status.RUNNING
+    assert repo.interventions.cancel(blocks.id, now=repo.clock.now())
+    executor.close()
+
+    said = ["attempt 1", "from a thread", "last words"]
+    assert [lines_by_attempt(job) for job in (done, died, blocks)] == [[said]] * 3
+    assert died.history[0].outcome is Outcome.FAILED

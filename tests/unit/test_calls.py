@@ -40,7 +40,9 @@ def returning(value: Any) -> Callable[[Context], Any]:
 
 
 def test_the_context_tells_a_handler_what_it_needs() -> None:
-    job = a_job(payload='{"a": 1}', attempts=1, max_attempts=5, timeout_seconds=1.5)
+    job = a_job(
+        payload='{"a": 1}', attempts=1, max_attempts=5, timeout_seconds=1.5, claim_id="claim"
+    )
     cancelled = threading.Event()
 
     context = context_for(job, STARTED, cancelled)
@@ -54,6 +56,7 @@ def test_the_context_tells_a_handler_what_it_needs() -> None:
         "job_id": str(job.id),
         "tenant_id": job.tenant_id,
         "attempt": 2,
+        "execution_id": f"{job.id}-claim",
     }
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from executor.allowance import Allowance
 from executor.held import Held
+from executor.logs import AttemptLogs
 from executor.pace import Pace
 from executor.workers import Workers
 from jobs.lifecycle import Finish, Outcome, Status
@@ -53,6 +54,8 @@ def started() -> Allowance:
 @pytest.fixture
 def hire(ends: Ends, started: Allowance) -> Iterator[Callable[..., Workers]]:
     made: list[Workers] = []
+    nobody: Any = None
+    logs = AttemptLogs(nobody, lines=0, clock=lambda: NOW, give_up=threading.Event())
 
     def hire(handler: Callable[[Context], Any], slots: int = SLOTS) -> Workers:
         workers = Workers(
@@ -61,6 +64,7 @@ def hire(ends: Ends, started: Allowance) -> Iterator[Callable[..., Workers]]:
             started=started,
             pace=Pace(slots=slots, most_prefetch=0),
             writer=ends,  # type: ignore[arg-type]
+            logs=logs,
             clock=lambda: NOW,
         )
         made.append(workers)
