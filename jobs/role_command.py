@@ -43,7 +43,7 @@ class Duty:
 
 
 class RoleCommand(BaseCommand):
-    """Base of `runscheduler`, `runexecutor` and `runreaper`."""
+    """Base of `runscheduler`, `runfanout`, `runexecutor` and `runreaper`."""
 
     role: ClassVar[str]
     needs_kafka: ClassVar[bool] = True

@@ -55,14 +55,28 @@ def pools(executors: Iterable[Node], in_flight: Sequence[InFlight]) -> list[Pool
 
 
 def credits(
-    job_types: Iterable[str], executors: Sequence[Node], in_flight: Sequence[InFlight]
+    job_types: Iterable[str],
+    executors: Sequence[Node],
+    in_flight: Sequence[InFlight],
+    portion: float = 1.0,
 ) -> tuple[list[Pool], dict[str, int]]:
     """What may be dispatched of each type if it had its pools to itself.
+
+    Args:
+        job_types: which.
+        executors: the live ones.
+        in_flight: what they hold, and what is on its way.
+        portion: the caller's share of what can be taken, where several dispatch at the same time.
+            It is rounded up, so that a single free place is not out of reach for all of them. Then
+            each may send one job per pool too many. It waits in Kafka until it has a place, and as
+            it counts as in flight, the next look at the pool finds one place less.
 
     Returns:
         The pools, for `share`, and the credit by type; those with the fewest in flight come first.
     """
     groups = pools(executors, in_flight)
+    if portion < 1:
+        groups = [Pool(pool.job_types, math.ceil(int(pool.free) * portion)) for pool in groups]
     queued: dict[str, int] = defaultdict(int)
     busy: dict[str, int] = defaultdict(int)
     for group in in_flight:
@@ -73,7 +87,7 @@ def credits(
     credit = {
         job_type: int(sum(pool.free for pool in groups if job_type in pool.job_types))
         if job_type in served
-        else max(0, FLOOR - queued[job_type])
+        else math.ceil(max(0, FLOOR - queued[job_type]) * portion)
         for job_type in sorted(job_types, key=lambda job_type: (busy[job_type], job_type))
     }
     return groups, credit

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from jobs.broker.publisher import Publisher
+from jobs.lifecycle import SHARDS
 from jobs.messages import dispatch_message
 from jobs.repository import Repository
 from jobs.repository.dispatch import DueJob
@@ -31,7 +32,7 @@ _LONGEST_PAUSE = 5.0
 class Dispatched:
     """What one step did.
 
-    `fill`: what was dispatched, as a share of what executors hold when full.
+    `fill`: what was dispatched, as a share of what could be if all executors were empty.
     `is_full`: due jobs are left because executors are full; look again soon.
     `has_more`: due jobs are left that could be dispatched at once.
     """
@@ -88,24 +89,34 @@ class Dispatcher:
         paused = {job_type for job_type, pause in self._pauses.items() if now < pause.until}
         return self.job_types - paused
 
-    def step(self, now: datetime, only: Collection[str] | None = None) -> Dispatched:
+    def step(
+        self,
+        now: datetime,
+        only: Collection[str] | None = None,
+        shards: Collection[int] | None = None,
+    ) -> Dispatched:
         """Dispatch what is due and what executors can take.
 
         Args:
             now: aware UTC.
             only: look at these types; None: at all.
+            shards: look at these, others look at the rest, and each takes its share of what
+                executors can take. None: at all.
         """
         self._read_executors(now)
         job_types = self.open_types if only is None else self.open_types.intersection(only)
-        if not job_types:
+        portion = 1.0 if shards is None else len(shards) / SHARDS
+        if not job_types or not portion:
             return Dispatched()
-        groups, credit = credits(job_types, self._executors, self._repository.dispatch.in_flight())
+        in_flight = self._repository.dispatch.in_flight()
+        groups, credit = credits(job_types, self._executors, in_flight, portion)
         due = {
             job_type: self._repository.dispatch.due(
                 # One more than can be taken tells whether anything is left.
                 job_type,
                 now=now,
                 limit=min(credit[job_type], self._batch) + 1,
+                shards=shards,
             )
             for job_type in credit
         }
@@ -117,7 +128,7 @@ class Dispatcher:
         if not chosen:
             return Dispatched(is_full=is_full)
         count = self._send(chosen, now)
-        capacity = sum(node.capacity for node in self._executors)
+        capacity = portion * sum(node.capacity for node in self._executors)
         return Dispatched(
             count,
             fill=count / max(capacity, 1),

@@ -121,6 +121,10 @@ class Firing:
         is_cut = is_cut or len(templates) == self._batch
         return is_cut or any(move.to_at <= now for move in moves)
 
+    def next_due(self, now: datetime) -> datetime | None:
+        """When the next template comes due."""
+        return self._repository.templates.next_due()
+
     def _plans(
         self, templates: Sequence[Job], now: datetime
     ) -> tuple[list[tuple[Job, Plan]], bool]:

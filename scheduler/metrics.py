@@ -20,3 +20,12 @@ CRON_SKIPPED = Counter(
 )
 CRON_INVALID = Counter("scheduler_cron_invalid", "Templates dead-lettered: they cannot be fired.")
 IS_LEADER = Gauge("scheduler_is_leader", "1 on the leader, 0 on a standby.")
+TRIGGERS_SENT = Counter(
+    "scheduler_fanout_triggers_sent",
+    "Triggers that the leader sent to fan-out workers.",
+    ["result"],
+)
+TRIGGERS_RECEIVED = Counter(
+    "scheduler_fanout_triggers_received", "Triggers that a fan-out worker received.", ["result"]
+)
+SHARDS_OWNED = Gauge("scheduler_fanout_shards", "Shards that a fan-out worker owns.")

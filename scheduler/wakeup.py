@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Set
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -32,6 +33,7 @@ class Wakeup:
         """
         self._repository = repository
         self._horizon = horizon
+        self._shards: Set[int] | None = None
         self._news = threading.Condition()
         self._wakes: set[Wake] = set()
         self._interrupted = False
@@ -39,6 +41,11 @@ class Wakeup:
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="wakeup", daemon=True)
         self._thread.start()
+
+    def look_after(self, shards: Set[int] | None) -> None:
+        """Follow the jobs of these shards; with none, only templates. None: everything."""
+        self._shards = shards
+        self.interrupt()
 
     def pause(self) -> None:
         """Stop following until the next sleep."""
@@ -85,8 +92,9 @@ class Wakeup:
         patience = Patience(self._closed)
         while not self._closed.is_set():
             self._idle.wait()
+            shards = self._shards
             try:
-                with self._repository.dispatch.watch(wait_ms=_LOOK_MS) as wakes:
+                with self._repository.dispatch.watch(wait_ms=_LOOK_MS, shards=shards) as wakes:
                     patience.relax()
                     # What came between the last look and the stream's start was seen by neither.
                     self.interrupt()
@@ -94,6 +102,8 @@ class Wakeup:
                         if wake is not None:
                             self._note(wake)
                         if self._closed.is_set() or not self._idle.is_set():
+                            break
+                        if self._shards is not shards:
                             break
             except Exception as exc:  # noqa: BLE001 - as in `jobs.loop.run`
                 patience.bear(exc)

@@ -6,7 +6,9 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+
+from jobs.errors import BrokerUnavailable
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
@@ -27,6 +29,24 @@ def common_settings(config: BrokerConfig, client_id: str) -> dict[str, Any]:
         # Everything that matters comes through `error_cb`.
         "log_level": 0,
     }
+
+
+_LOOK_SECONDS = 2.0
+
+
+def partitions_of(client: Producer | Consumer, topic: str) -> int:
+    """How many partitions a topic has, asked of Kafka.
+
+    Raises:
+        BrokerUnavailable: Kafka did not answer in time, or has no such topic.
+    """
+    try:
+        found = client.list_topics(topic, timeout=_LOOK_SECONDS).topics[topic]
+    except KafkaException as exc:
+        raise BrokerUnavailable(f"Kafka does not tell about the topic {topic}: {exc}") from exc
+    if found.error or not found.partitions:
+        raise BrokerUnavailable(f"Kafka has no topic {topic}. Run: python manage.py migrate")
+    return len(found.partitions)
 
 
 _QUIET_SECONDS = 30.0

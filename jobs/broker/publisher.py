@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as KafkaMessage
 
-from jobs.broker.client import common_settings
+from jobs.broker.client import common_settings, partitions_of
 from jobs.messages import Message
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DELIVERY_TIMEOUT: Final = timedelta(seconds=5)
+# librdkafka's "unassigned": the key decides.
+_ANY_PARTITION: Final = -1
 
 
 class Publisher:
@@ -58,6 +60,7 @@ class Publisher:
                     message.topic,
                     message.value,
                     message.key,
+                    _ANY_PARTITION if message.partition is None else message.partition,
                     on_delivery=partial(report, position),
                 )
             except BufferError:
@@ -68,6 +71,14 @@ class Publisher:
                 logger.warning("Kafka refuses a message for %s: %s", message.topic, exc)
         self._producer.flush(DELIVERY_TIMEOUT.total_seconds())
         return sorted(unconfirmed)
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has.
+
+        Raises:
+            BrokerUnavailable: Kafka did not answer in time, or has no such topic.
+        """
+        return partitions_of(self._producer, topic)
 
     def close(self) -> None:
         """Give up what is still unsent."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka import Message as Received
 
-from jobs.broker.client import common_settings
+from jobs.broker.membership import Membership
 from jobs.messages import consumer_group, dispatch_topic
 
 if TYPE_CHECKING:
@@ -18,72 +14,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Received", "Subscription"]
 
-logger = logging.getLogger(__name__)
 
-_DAY_MS = 86_400_000
-_GOODBYE_SECONDS = 5.0
-
-
-class Subscription:
+class Subscription(Membership):
     """One member of the group `executor-<jobType>`.
 
-    Offsets are kept only after `done`: until the claim is durable, a crash leaves the messages to
-    another member.
+    What it received is `done` when its claim is durable.
     """
 
     def __init__(self, config: BrokerConfig, job_type: str, client_id: str) -> None:
-        session_ms = int(config.session_timeout.total_seconds() * 1000)
-        self._consumer = Consumer(
-            {
-                **common_settings(config, client_id),
-                "group.id": consumer_group(job_type),
-                "auto.offset.reset": "earliest",
-                "enable.auto.offset.store": False,
-                "auto.commit.interval.ms": 500,
-                "session.timeout.ms": session_ms,
-                "heartbeat.interval.ms": max(session_ms // 3, 100),
-                # An executor without room does not poll. Its leases, not Kafka, tell whether it
-                # lives; librdkafka's own thread keeps it in the group.
-                "max.poll.interval.ms": _DAY_MS,
-                "partition.assignment.strategy": "cooperative-sticky",
-                "fetch.error.backoff.ms": 100,
-            }
+        super().__init__(
+            config,
+            topic=dispatch_topic(job_type),
+            group=consumer_group(job_type),
+            client_id=client_id,
         )
-        self._consumer.subscribe([dispatch_topic(job_type)])
-
-    def poll(self, timeout_seconds: float) -> Received | None:
-        """The next message, waiting for one; None when none came."""
-        message = self._consumer.poll(timeout_seconds)
-        return None if message is None or message.error() else message
-
-    def more(self, limit: int) -> list[Received]:
-        """The messages that are already here, without waiting."""
-        if limit <= 0:
-            return []
-        return [m for m in self._consumer.consume(limit, timeout=0) if not m.error()]
-
-    def done(self, messages: Sequence[Received]) -> None:
-        """Never deliver these again."""
-        offsets: dict[tuple[str, int], int] = {}
-        for message in messages:
-            place = (message.topic() or "", message.partition() or 0)
-            offsets[place] = max(offsets.get(place, 0), (message.offset() or 0) + 1)
-        for (topic, partition), offset in offsets.items():
-            try:
-                self._consumer.store_offsets(offsets=[TopicPartition(topic, partition, offset)])
-            except KafkaException:
-                # The partition went to another member, which will see the message again and find
-                # the job claimed.
-                continue
-
-    def close(self) -> None:
-        """Commit and leave the group; 5 s at the most.
-
-        While Kafka is away librdkafka may wait much longer to say goodbye. Then the session's end
-        says it, and a shutdown is not held up.
-        """
-        goodbye = threading.Thread(target=self._consumer.close, name="goodbye", daemon=True)
-        goodbye.start()
-        goodbye.join(_GOODBYE_SECONDS)
-        if goodbye.is_alive():
-            logger.warning("left a consumer group without a goodbye: Kafka does not answer")

@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from jobs.broker.client import common_settings
 from jobs.errors import BrokerUnavailable, NotProvisioned
-from jobs.messages import DLQ_TOPIC, dispatch_topic
+from jobs.messages import DLQ_TOPIC, TRIGGERS_TOPIC, dispatch_topic
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
@@ -20,9 +20,10 @@ _TIMEOUT_SECONDS = 10.0
 _PING_SECONDS = 2.0
 
 
-def topics_for(job_types: Iterable[str]) -> list[str]:
-    """Every topic that these job types need."""
-    return [DLQ_TOPIC, *(dispatch_topic(job_type) for job_type in sorted(job_types))]
+def topics_for(job_types: Iterable[str], *, fans_out: bool = True) -> list[str]:
+    """Every topic that these job types need, with that of fan-out workers."""
+    dispatch = [dispatch_topic(job_type) for job_type in sorted(job_types)]
+    return [DLQ_TOPIC, *([TRIGGERS_TOPIC] if fans_out else []), *dispatch]
 
 
 def ensure_topics(config: BrokerConfig, topics: Iterable[str]) -> list[str]:
@@ -51,15 +52,22 @@ def ensure_topics(config: BrokerConfig, topics: Iterable[str]) -> list[str]:
     return absent
 
 
-def require_topics(config: BrokerConfig, job_types: Iterable[str]) -> None:
+def require_topics(
+    config: BrokerConfig, job_types: Iterable[str], *, fans_out: bool = False
+) -> None:
     """Refuse to work on a broker without the topics of these job types.
+
+    Args:
+        config: where Kafka is.
+        job_types: whose.
+        fans_out: also without that of fan-out workers.
 
     Raises:
         NotProvisioned: with the command that creates them.
         BrokerUnavailable: Kafka did not answer in time.
     """
     admin = AdminClient(common_settings(config, "chronos-admin"))
-    if absent := _absent(admin, config, topics_for(job_types)):
+    if absent := _absent(admin, config, topics_for(job_types, fans_out=fans_out)):
         raise NotProvisioned(
             f"Kafka lacks the topics {', '.join(absent)}. Run: python manage.py migrate"
         )

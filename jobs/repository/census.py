@@ -8,7 +8,7 @@ from pymongo.collection import Collection
 
 from jobs.lifecycle import IN_FLIGHT, Status
 from jobs.repository.documents import KIND, RUNNABLE
-from jobs.repository.indexes import DUE, IN_FLIGHT_INDEX, UNANNOUNCED
+from jobs.repository.indexes import DISPATCH, IN_FLIGHT_INDEX, UNANNOUNCED
 from jobs.repository.outages import outages_named
 
 
@@ -26,7 +26,7 @@ class Census:
             limit: each is counted up to here, so that the cost is bounded.
         """
         queries: dict[Status, tuple[dict[str, Any], str]] = {
-            Status.PENDING: ({KIND: RUNNABLE}, DUE),
+            Status.PENDING: ({KIND: RUNNABLE}, DISPATCH),
             Status.DLQ: ({}, UNANNOUNCED),
             **{status: ({}, IN_FLIGHT_INDEX) for status in IN_FLIGHT},
         }

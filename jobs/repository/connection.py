@@ -12,6 +12,7 @@ from pymongo.errors import ConfigurationError, InvalidURI
 from jobs.errors import ConfigError, NotProvisioned
 from jobs.lifecycle import Status
 from jobs.repository import indexes
+from jobs.repository.buckets import BucketStore
 from jobs.repository.attempt_logs import AttemptLogStore
 from jobs.repository.census import Census
 from jobs.repository.claims import ClaimStore
@@ -66,6 +67,7 @@ class Repository:
         self.census = Census(collection)
         self.templates = TemplateStore(collection, retention)
         self.nodes = NodeStore(self._database["nodes"])
+        self.buckets = BucketStore(self._database["schedule_buckets"])
         self.attempt_logs = AttemptLogStore(self._database["attempt_logs"], config.retention_logs)
 
     @classmethod

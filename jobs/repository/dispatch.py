@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as AnyCollection
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ from bson import ObjectId
 from pymongo import WriteConcern
 from pymongo.collection import Collection
 
-from jobs.lifecycle import IN_FLIGHT, Status
-from jobs.repository.documents import KIND, RUNNABLE
-from jobs.repository.indexes import DUE, IN_FLIGHT_INDEX
+from jobs.lifecycle import IN_FLIGHT, SHARDS, Status
+from jobs.repository.documents import KIND, RUNNABLE, TEMPLATE
+from jobs.repository.indexes import DISPATCH, IN_FLIGHT_INDEX
 from jobs.repository.outages import outages_named
 from jobs.repository.refusals import update_all
 
@@ -64,15 +65,24 @@ class DispatchStore:
         self._jobs = collection.with_options(write_concern=WriteConcern(1))
 
     @outages_named()
-    def due(self, job_type: str, *, now: datetime, limit: int) -> list[DueJob]:
+    def due(
+        self, job_type: str, *, now: datetime, limit: int, shards: AnyCollection[int] | None = None
+    ) -> list[DueJob]:
         """Due jobs of one type: highest priority first, then the longest due.
 
         One range of one index: per distinct priority one key more is examined than returned.
+
+        Args:
+            job_type: the type.
+            now: aware UTC.
+            limit: jobs, at most.
+            shards: only these. Where one key is looked at too much for each time that it has to
+                skip jobs of others, nothing of them is fetched. None: all.
         """
         found = self._jobs.find(
-            self._due_query(job_type, {"$lte": now}),
+            self._due_query(job_type, {"$lte": now}, shards),
             {"priority": 1, "scheduledAt": 1},
-            hint=DUE,
+            hint=DISPATCH,
             batch_size=limit,
         )
         return [
@@ -81,7 +91,14 @@ class DispatchStore:
         ]
 
     @outages_named()
-    def next_due(self, job_type: str, *, after: datetime, until: datetime) -> datetime | None:
+    def next_due(
+        self,
+        job_type: str,
+        *,
+        after: datetime,
+        until: datetime,
+        shards: AnyCollection[int] | None = None,
+    ) -> datetime | None:
         """When the next job of a type comes due, if that is within the window; else None.
 
         Args:
@@ -89,25 +106,45 @@ class DispatchStore:
             after: exclusive, aware UTC.
             until: inclusive; close to `after`, as all jobs due in between are looked at (the first
                 1,000 in dispatch order).
+            shards: as in `due`.
         """
         found = self._jobs.find(
-            self._due_query(job_type, {"$gt": after, "$lte": until}),
+            self._due_query(job_type, {"$gt": after, "$lte": until}, shards),
             {"_id": 0, "scheduledAt": 1},
-            hint=DUE,
+            hint=DISPATCH,
             batch_size=_LOOK_AHEAD,
         )
         instants = (document["scheduledAt"] for document in found.limit(_LOOK_AHEAD))
         # An array of dates would also be found.
         return min((at for at in instants if isinstance(at, datetime)), default=None)
 
+    @outages_named()
+    def count_due(self, job_type: str, *, since: datetime, until: datetime, limit: int) -> int:
+        """How many pending jobs of a type are due in a span, counted up to a limit.
+
+        Args:
+            job_type: the type.
+            since: inclusive, aware UTC.
+            until: exclusive.
+            limit: so that the cost is bounded.
+        """
+        return self._jobs.count_documents(
+            self._due_query(job_type, {"$gte": since, "$lt": until}), hint=DISPATCH, limit=limit
+        )
+
     @staticmethod
-    def _due_query(job_type: str, scheduled_at: dict[str, datetime]) -> dict[str, Any]:
-        return {
+    def _due_query(
+        job_type: str, scheduled_at: dict[str, datetime], shards: AnyCollection[int] | None = None
+    ) -> dict[str, Any]:
+        query: dict[str, Any] = {
             **_PENDING,
             "jobType": job_type,
             "scheduledAt": scheduled_at,
             "_id": {"$type": "objectId"},
         }
+        if shards is not None and len(shards) < SHARDS:
+            query["shard"] = {"$in": sorted(shards)}
+        return query
 
     @outages_named()
     def queue(self, job_ids: Sequence[ObjectId], *, claim_id: str, now: datetime) -> set[ObjectId]:
@@ -186,27 +223,20 @@ class DispatchStore:
         ]
 
     @contextmanager
-    def watch(self, *, wait_ms: int) -> Iterator[Iterator[Wake | None]]:
+    def watch(
+        self, *, wait_ms: int, shards: AnyCollection[int] | None = None
+    ) -> Iterator[Iterator[Wake | None]]:
         """The jobs and templates that become pending from now on.
 
         Args:
             wait_ms: how long one look waits before it yields None.
+            shards: only jobs of these; with none, only templates. None: everything.
 
         Raises:
             StoreUnavailable: the stream broke; open another.
         """
         pipeline: list[dict[str, Any]] = [
-            {
-                "$match": {
-                    "$or": [
-                        {"operationType": "insert", "fullDocument.status": str(Status.PENDING)},
-                        {
-                            "operationType": "update",
-                            "updateDescription.updatedFields.status": str(Status.PENDING),
-                        },
-                    ]
-                }
-            },
+            {"$match": _becomes_pending(shards)},
             {
                 "$project": {
                     "fullDocument.jobType": 1,
@@ -240,6 +270,30 @@ class DispatchStore:
                     job_type if is_job else None,
                     due_at if isinstance(due_at, datetime) else _LONG_AGO,
                 )
+
+
+def _becomes_pending(shards: AnyCollection[int] | None) -> dict[str, Any]:
+    """What a change stream lets through; see `DispatchStore.watch`."""
+    insert: dict[str, Any] = {
+        "operationType": "insert",
+        "fullDocument.status": str(Status.PENDING),
+    }
+    update: dict[str, Any] = {
+        "operationType": "update",
+        "updateDescription.updatedFields.status": str(Status.PENDING),
+    }
+    match: dict[str, Any] = {"$or": [insert, update]}
+    if shards is not None and not shards:
+        insert[f"fullDocument.{KIND}"] = TEMPLATE
+        # An update does not tell the kind; but only jobs are ever claimed.
+        update["updateDescription.removedFields"] = {"$ne": "claimId"}
+    elif shards is not None and len(shards) < SHARDS:
+        # The last byte of the id, which is all that an update tells of the job. An id that was put
+        # in by hand may be anything.
+        as_text = {"$convert": {"input": "$documentKey._id", "to": "string", "onError": ""}}
+        last_byte = {"$substrCP": [as_text, 22, 2]}
+        match["$expr"] = {"$in": [last_byte, [f"{shard:02x}" for shard in sorted(shards)]]}
+    return match
 
 
 def _due_job(document: Mapping[str, Any], job_type: str, now: datetime) -> DueJob:

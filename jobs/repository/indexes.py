@@ -14,7 +14,7 @@ from pymongo.database import Database
 from jobs.lifecycle import IN_FLIGHT, LIVE, Status
 from jobs.repository.documents import KIND, RUNNABLE, TEMPLATE
 
-DUE: Final = "due"
+DISPATCH: Final = "dispatch"
 IN_FLIGHT_INDEX: Final = "in_flight"
 TEMPLATES_DUE: Final = "templates_due"
 LIVE_RUNS: Final = "live_runs"
@@ -25,9 +25,15 @@ _LIVE = [str(status) for status in LIVE]
 
 JOBS: Final = (
     # The scheduler's claim: one range per type, in the order of dispatch, nothing sorted in memory.
+    # The shard is for fan-out workers, who skip what others own without fetching it.
     IndexModel(
-        [("jobType", ASCENDING), ("priority", DESCENDING), ("scheduledAt", ASCENDING)],
-        name=DUE,
+        [
+            ("jobType", ASCENDING),
+            ("priority", DESCENDING),
+            ("scheduledAt", ASCENDING),
+            ("shard", ASCENDING),
+        ],
+        name=DISPATCH,
         partialFilterExpression={"status": str(Status.PENDING), KIND: RUNNABLE},
     ),
     # Credit and the reaper's sweeps. Only on the type: moves among the three do not touch it.
@@ -79,12 +85,19 @@ NODES: Final = (
 )
 # RETENTION_LOGS.
 ATTEMPT_LOGS: Final = (IndexModel([("expiresAt", ASCENDING)], name="expiry", expireAfterSeconds=0),)
+BUCKETS: Final = (IndexModel([("openedAt", ASCENDING)], name="age", expireAfterSeconds=7 * 86_400),)
+OBSOLETE: Final = ("due",)
+"""Of earlier versions. A changed index gets a new name, so that it is there before the old goes."""
 
 
 def ensure(database: Database[dict[str, Any]]) -> None:
-    """Create what is missing. Repeatable."""
+    """Create what is missing, and drop what is obsolete. Repeatable."""
     database["jobs"].create_indexes(list(JOBS))
     database["nodes"].create_indexes(list(NODES))
+    database["schedule_buckets"].create_indexes(list(BUCKETS))
+    for name in OBSOLETE:
+        if name in database["jobs"].index_information():
+            database["jobs"].drop_index(name)
     database["attempt_logs"].create_indexes(list(ATTEMPT_LOGS))
 
 

@@ -15,7 +15,7 @@ from jobs.broker.publisher import Publisher
 from jobs.broker.subscription import Subscription
 from jobs.broker.topics import ensure_topics, ping, require_topics, topics_for
 from jobs.errors import BrokerUnavailable, NotProvisioned
-from jobs.messages import DLQ_TOPIC, Message, dispatch_topic
+from jobs.messages import DLQ_TOPIC, TRIGGERS_TOPIC, Message, dispatch_topic
 from tests.waiting import wait_for
 
 
@@ -35,7 +35,7 @@ def subscription(broker_config: BrokerConfig, job_type: str) -> Iterator[Subscri
 def test_topics_are_created_once(broker_config: BrokerConfig) -> None:
     job_type = f"test-{uuid4().hex}"
     topics = topics_for([job_type])
-    assert topics == [DLQ_TOPIC, dispatch_topic(job_type)]
+    assert topics == [DLQ_TOPIC, TRIGGERS_TOPIC, dispatch_topic(job_type)]
 
     assert dispatch_topic(job_type) in ensure_topics(broker_config, topics)
     assert ensure_topics(broker_config, topics) == []

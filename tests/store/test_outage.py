@@ -58,6 +58,9 @@ CALLS: Final[Mapping[str, Call]] = {
     "interventions.resume": lambda repo: repo.interventions.resume(JOB.id, next_at=NOW, now=NOW),
     "dispatch.due": lambda repo: repo.dispatch.due("noop", now=NOW, limit=1),
     "dispatch.next_due": lambda repo: repo.dispatch.next_due("noop", after=NOW, until=NOW),
+    "dispatch.count_due": lambda repo: repo.dispatch.count_due(
+        "noop", since=NOW, until=NOW + LEASE, limit=1
+    ),
     "dispatch.queue": lambda repo: repo.dispatch.queue([JOB.id], claim_id="q", now=NOW),
     "dispatch.release": lambda repo: repo.dispatch.release([JOB.id], claim_id="q", now=NOW),
     "dispatch.in_flight": lambda repo: repo.dispatch.in_flight(),
@@ -87,6 +90,10 @@ CALLS: Final[Mapping[str, Call]] = {
     "nodes.report": lambda repo: repo.nodes.report(Node("e1", "executor", NOW), now=NOW),
     "nodes.live": lambda repo: repo.nodes.live(role="executor", seen_since=NOW),
     "nodes.remove": lambda repo: repo.nodes.remove("e1"),
+    "buckets.newest": lambda repo: repo.buckets.newest(until=NOW),
+    "buckets.insert": lambda repo: repo.buckets.insert(NOW, due=1, by="s1", term=1, now=NOW),
+    "buckets.take_over": lambda repo: repo.buckets.take_over(by="s1", term=1),
+    "buckets.close": lambda repo: repo.buckets.close(NOW, partitions=4, by="s1", now=NOW),
     "clock.now": lambda repo: repo.clock.now(),
 }
 

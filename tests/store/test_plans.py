@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, islice
+from itertools import count as counter
 from typing import Any, Final
 from uuid import uuid4
 
@@ -16,7 +17,8 @@ from pymongo import MongoClient
 from chronos_site.env import StoreConfig
 from devstack.mongo import Mongod
 from jobs import attempts
-from jobs.lifecycle import Job, Status, job_id_for
+from jobs.lifecycle import Job, Status, job_id_for, shard_of
+from jobs.messages import shards_of
 from jobs.repository import Repository
 from jobs.repository.documents import to_document
 from jobs.repository.templates import Advance
@@ -35,6 +37,7 @@ UNANNOUNCED: Final = 1_000
 PRIORITIES: Final = {"noop": 10, "slow": 1_000, "flaky": 1, "log-message": 10}
 """Distinct priorities of the pending jobs of each type."""
 BATCH: Final = 10_000
+WORKERS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,16 @@ class Store:
 def documents() -> Iterator[dict[str, Any]]:
     """200,000 jobs and templates, most of them over or not yet due."""
 
+    numbers = counter()
+
     def some(count: int, job: Job) -> Iterator[dict[str, Any]]:
         document = to_document(job)
-        for number in range(count):
-            job_id = ObjectId()
+        for _ in range(count):
+            number = next(numbers)
+            job_id = job_id_for(f"stored-{number}")
             yield document | {
                 "_id": job_id,
+                "shard": shard_of(job_id),
                 "idempotencyKey": str(job_id),
                 "tenantId": f"tenant-{number % 5}",
                 "createdAt": NOW - number * MILLISECOND,
@@ -126,8 +133,38 @@ def test_the_claims_search_looks_at_little_more_than_it_returns(
     assert plan.returned == min(limit, DUE_OF_A_TYPE)
     assert plan.keys <= 2 * plan.returned + PRIORITIES[job_type]
     assert plan.documents <= 2 * plan.returned
-    assert plan.indexes == {"due"}
+    assert plan.indexes == {"dispatch"}
     assert not plan.stages & {"SORT", "COLLSCAN"}
+
+
+@pytest.mark.parametrize("job_type", TYPES)
+@pytest.mark.parametrize("limit", [100, 10_000])
+@pytest.mark.parametrize("worker", range(WORKERS))
+def test_a_fan_out_worker_fetches_nothing_that_others_own(
+    store: Store, job_type: str, limit: int, worker: int
+) -> None:
+    shards = frozenset(shards_of(worker, WORKERS))
+
+    plan = store.plan(lambda repo: repo.dispatch.due(job_type, now=NOW, limit=limit, shards=shards))
+
+    assert plan.documents == plan.returned > 0
+    # Jobs fall to the shards at random, so a worker may meet a few more of others than of its own.
+    assert plan.keys <= 1.2 * WORKERS * plan.returned + PRIORITIES[job_type]
+    assert plan.indexes == {"dispatch"}
+    assert not plan.stages & {"SORT", "SORT_MERGE", "COLLSCAN"}
+
+
+def test_fan_out_workers_find_all_that_is_due(store: Store) -> None:
+    """The ranges of shards leave nothing out."""
+    found = [
+        job.id
+        for worker in range(WORKERS)
+        for job in store.repo.dispatch.due(
+            "slow", now=NOW, limit=DUE, shards=shards_of(worker, WORKERS)
+        )
+    ]
+
+    assert len(found) == len(set(found)) == DUE_OF_A_TYPE
 
 
 @pytest.mark.parametrize("job_type", TYPES)
@@ -138,7 +175,7 @@ def test_the_look_ahead_skips_what_is_due_and_what_is_far_off(store: Store, job_
 
     assert plan.returned >= 1
     assert plan.keys <= 2 * (plan.returned + PRIORITIES[job_type])
-    assert plan.indexes == {"due"}
+    assert plan.indexes == {"dispatch"}
 
 
 LAST_PAGE: Final = (NOW - HOUR, nobody())
@@ -158,6 +195,11 @@ QUERIES: Final[dict[str, tuple[Callable[[Repository], object], int]]] = {
     "due templates": (lambda repo: repo.templates.due(now=NOW, limit=1_000), DUE_TEMPLATES),
     "some due templates": (lambda repo: repo.templates.due(now=NOW, limit=10), 10),
     "next template": (lambda repo: repo.templates.next_due(), 1),
+    "count of a minute": (
+        lambda repo: repo.dispatch.count_due("noop", since=NOW - HOUR, until=NOW, limit=1_000),
+        1_000,
+    ),
+    "newest bucket": (lambda repo: repo.buckets.newest(until=NOW), 1),
     "live runs": (lambda repo: repo.templates.with_live_runs([job_id_for("t")]), IN_FLIGHT // 3),
     "unannounced dead letters": (
         lambda repo: repo.dead_letters.unannounced(before=NOW, limit=1_000),

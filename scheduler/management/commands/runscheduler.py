@@ -26,14 +26,18 @@ class Command(RoleCommand):
 
     def work(self, duty: Duty) -> None:
         job_types = known_types()
-        persist(lambda: require_topics(duty.config.broker, job_types), stop=duty.stop)
-        publisher = Publisher(duty.config.broker, duty.name)
+        config = duty.config
+        persist(
+            lambda: require_topics(config.broker, job_types, fans_out=config.scheduler.fans_out),
+            stop=duty.stop,
+        )
+        publisher = Publisher(config.broker, duty.name)
         self._scheduler = Scheduler(
             duty.name,
-            duty.config.scheduler,
+            config.scheduler,
             repository=duty.repository,
             publisher=publisher,
             job_types=job_types,
         )
-        self._scheduler.run(elector_for(duty.config.election, duty.name), duty.stop)
+        self._scheduler.run(elector_for(config.election, duty.name), duty.stop)
         publisher.close()

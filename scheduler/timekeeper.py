@@ -1,0 +1,131 @@
+"""Dispatches what is due, and sleeps until something else is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, Protocol
+
+from jobs.repository import Repository
+from scheduler.dispatcher import Dispatched, Dispatcher
+from scheduler.metrics import TICK_SECONDS
+from scheduler.wakeup import Wakeup
+
+if TYPE_CHECKING:
+    from chronos_site.env import SchedulerConfig
+
+_SHORTEST_LOOK: Final = timedelta(milliseconds=10)
+# Each look costs the store a count of all jobs in flight, so it should find room for many.
+_LITTLE_FREE: Final = 0.1
+_MUCH_FREE: Final = 0.3
+
+
+class Chore(Protocol):
+    """What is done at its time, before the jobs are looked at."""
+
+    def step(self, now: datetime) -> bool:
+        """Do what is due. True: more is due."""
+
+    def next_due(self, now: datetime) -> datetime | None:
+        """When there will be something to do; None: not known of."""
+
+
+class Timekeeper:
+    """Looks for due jobs exactly when there are some. The same for a leader and fan-out workers."""
+
+    def __init__(
+        self, repository: Repository, config: SchedulerConfig, dispatcher: Dispatcher
+    ) -> None:
+        """One that looks after all jobs.
+
+        Args:
+            repository: where the jobs are.
+            config: its tick is the longest sleep.
+            dispatcher: what sends the jobs on.
+        """
+        self._repository = repository
+        self._tick = config.tick
+        self._dispatcher = dispatcher
+        self._wakeup = Wakeup(repository, horizon=config.tick)
+        self._shards: Set[int] | None = None
+        self.begin()
+
+    def begin(self, chores: Sequence[Chore] = ()) -> None:
+        """Look at everything next, whatever was known before.
+
+        Args:
+            chores: what to do besides, from now on.
+        """
+        self._chores = chores
+        self._woken: Set[str] | None = None
+        self._next_look_at: datetime | None = None
+        self._full_pause = timedelta(0)
+
+    def look_after(self, shards: Set[int] | None) -> None:
+        """Leave the jobs of other shards to others; look at these at once. None: look at all.
+
+        May be called from another thread.
+        """
+        self._shards = shards
+        self._wakeup.look_after(shards)
+
+    def run_once(self, now: datetime) -> bool:
+        """Do the chores, dispatch; True when there is more to do at once."""
+        with TICK_SECONDS.time():
+            only, self._woken = self._woken, None
+            more = False
+            if only is None:
+                self._next_look_at = None
+                for chore in self._chores:
+                    more = chore.step(now) or more
+            sent = self._dispatcher.step(now, only, self._shards)
+        self._note_fullness(sent)
+        if more or sent.has_more:
+            # The store is looked at anyway; a flood of inserts need not be read here as well.
+            self._wakeup.pause()
+            return True
+        return False
+
+    def _note_fullness(self, sent: Dispatched) -> None:
+        """Look at full executors as often as a good part of them has become free."""
+        if not sent.is_full:
+            self._full_pause = timedelta(0)
+        elif not self._full_pause or sent.fill > _MUCH_FREE:
+            self._full_pause = max(self._full_pause / 2, _SHORTEST_LOOK)
+        elif sent.fill < _LITTLE_FREE:
+            self._full_pause = min(self._full_pause * 2, self._tick)
+
+    def wait(self) -> None:
+        """Sleep until the next due time, a wake-up, or the tick, whichever is first."""
+        now = self._repository.clock.now()
+        if self._next_look_at is None:
+            self._next_look_at = self._find_next_look(now)
+        until = self._next_look_at
+        if self._full_pause:
+            until = min(until, now + self._full_pause)
+        self._woken = self._wakeup.sleep(until)
+
+    def _find_next_look(self, now: datetime) -> datetime:
+        """The earliest due time within a tick; what is inserted later shows in the stream."""
+        tick = now + self._tick
+        candidates = [chore.next_due(now) for chore in self._chores]
+        if self._shards is None or self._shards:
+            candidates += [
+                self._repository.dispatch.next_due(
+                    job_type, after=now, until=tick, shards=self._shards
+                )
+                for job_type in self._dispatcher.open_types
+            ]
+        return min([tick, *(at for at in candidates if at is not None)])
+
+    def interrupt(self) -> None:
+        """End a sleep at once, and look at everything. May be called from another thread."""
+        self._wakeup.interrupt()
+
+    def pause(self) -> None:
+        """Follow no changes until the next sleep."""
+        self._wakeup.pause()
+
+    def close(self) -> None:
+        """End the thread that follows the changes."""
+        self._wakeup.close()
