@@ -18,6 +18,7 @@ from devstack.etcd import Etcd
 from devstack.kafka import Kafka
 from devstack.mongo import Mongod
 from devstack.process import DevstackError
+from devstack.redis import Redis
 from devstack.roles import Role, run_command
 from devstack.server import Server, stop_all
 from devstack.terminal import Terminal
@@ -29,6 +30,7 @@ ROLES: Final = {
     "executor": ("runexecutor", "--type", "all"),
     "reaper": ("runreaper",),
 }
+FANOUT_WORKERS: Final = {"fanout-1": ("runfanout",), "fanout-2": ("runfanout",)}
 READY_TIMEOUT: Final = timedelta(seconds=60)
 STOP_MARGIN: Final = timedelta(seconds=10)
 """Time a role gets beyond DRAIN_TIMEOUT."""
@@ -39,6 +41,11 @@ def data_directory(values: Mapping[str, Any]) -> Path:
     """Where the servers keep everything; a relative DEVSTACK_DIR begins at the project."""
     directory: Path = settings.BASE_DIR / values["DEVSTACK_DIR"]
     return directory
+
+
+def roles_to_start(values: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+    """The commands of all roles, by the names they have in the log."""
+    return ROLES | (FANOUT_WORKERS if values["DISPATCH"] == "fanout" else {})
 
 
 def servers_to_start(values: Mapping[str, Any], say: Callable[[str], None]) -> list[Server]:
@@ -53,9 +60,15 @@ def servers_to_start(values: Mapping[str, Any], say: Callable[[str], None]) -> l
             say=say,
         ),
         Mongod(directory / "mongod", values["DEVSTACK_MONGO_PORT"], binary=values["MONGOD_BIN"]),
-        Etcd(directory / "etcd", values["DEVSTACK_ETCD_PORT"], binary=values["ETCD_BIN"]),
+        _election_server(directory, values),
     ]
     return [server for server in servers if not env.is_set(server.address_variable)]
+
+
+def _election_server(directory: Path, values: Mapping[str, Any]) -> Server:
+    if values["LEADER_BACKEND"] == "redis":
+        return Redis(directory / "redis", values["DEVSTACK_REDIS_PORT"], binary=values["REDIS_BIN"])
+    return Etcd(directory / "etcd", values["DEVSTACK_ETCD_PORT"], binary=values["ETCD_BIN"])
 
 
 class Stack:
@@ -117,7 +130,7 @@ class Stack:
         """
         environment = env.for_child(**self.exports, LOG_FORMAT="text", PYTHONUNBUFFERED="1")
         self._migrate(environment)
-        for number, (name, arguments) in enumerate(ROLES.items()):
+        for number, (name, arguments) in enumerate(roles_to_start(self._values).items()):
             port = self._values["METRICS_PORT"] + number
             if not process.is_port_free(port):
                 port = process.free_port()

@@ -21,6 +21,7 @@ from devstack.etcd import Etcd
 from devstack.kafka import Kafka
 from devstack.mongo import Mongod
 from devstack.process import free_port
+from devstack.redis import Redis
 from devstack.server import Server, stop_all
 from jobs.repository import Repository
 from tests.processes import RoleProcess
@@ -38,6 +39,10 @@ def _kafka(directory: Path) -> Kafka:
 
 def _etcd(directory: Path) -> Etcd:
     return Etcd(directory, binary=settings.ENV["ETCD_BIN"])
+
+
+def _redis(directory: Path) -> Redis:
+    return Redis(directory, binary=settings.ENV["REDIS_BIN"])
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ def _factory(
 
 @pytest.fixture
 def private_mongod(tmp_path: Path) -> Iterator[Callable[[], Mongod]]:
-    """Starts a mongod that the test may stop and kill. The same for the other two below."""
+    """Starts a mongod that the test may stop and kill. The same for those below."""
     yield from _factory(_mongod, tmp_path)
 
 
@@ -117,6 +122,11 @@ def private_kafka(tmp_path: Path) -> Iterator[Callable[[], Kafka]]:
 @pytest.fixture
 def private_etcd(tmp_path: Path) -> Iterator[Callable[[], Etcd]]:
     yield from _factory(_etcd, tmp_path)
+
+
+@pytest.fixture
+def private_redis(tmp_path: Path) -> Iterator[Callable[[], Redis]]:
+    yield from _factory(_redis, tmp_path)
 
 
 @pytest.fixture

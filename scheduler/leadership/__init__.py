@@ -6,6 +6,7 @@ from chronos_site.env import ElectionConfig
 from jobs.errors import ConfigError
 from scheduler.leadership.elector import Elector, Term
 from scheduler.leadership.etcd import EtcdElector
+from scheduler.leadership.redis import RedisElector
 
 __all__ = ["Elector", "Term", "elector_for"]
 
@@ -18,8 +19,11 @@ def elector_for(config: ElectionConfig, owner: str) -> Elector:
         owner: name of this process, unique among the candidates.
 
     Raises:
-        ConfigError: no such backend.
+        ConfigError: no such backend, or its address cannot be used.
     """
-    if config.backend == "etcd":
-        return EtcdElector(config, owner)
-    raise ConfigError(f"LEADER_BACKEND={config.backend!r} is not known; it must be etcd.")
+    match config.backend:
+        case "etcd":
+            return EtcdElector(config, owner)
+        case "redis":
+            return RedisElector(config, owner)
+    raise ConfigError(f"LEADER_BACKEND={config.backend!r} must be etcd or redis.")

@@ -25,6 +25,10 @@ def uptime() -> float:
     return time.clock_gettime(_CLOCK)
 
 
+class Unanswered(ElectionUnavailable):
+    """No usable answer. Whether the call took effect is unknown: repeat it, perhaps elsewhere."""
+
+
 class Elector(Protocol):
     """Takes part in one election on behalf of this process."""
 

@@ -23,8 +23,8 @@ from typing import Final
 from chronos_site.env import ElectionConfig
 from jobs.errors import ElectionUnavailable
 from jobs.loop import Patience
-from scheduler.leadership.elector import RENEWALS, Term, uptime
-from scheduler.leadership.gateway import Gateway, NotFound, Unanswered
+from scheduler.leadership.elector import RENEWALS, Term, Unanswered, uptime
+from scheduler.leadership.gateway import Gateway, NotFound
 
 # Seconds: to give a term back, to ask one member for that, to give a waiting lease back.
 _RESIGNATION: Final = 0.5

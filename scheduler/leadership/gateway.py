@@ -17,7 +17,7 @@ from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final
 
 from jobs.errors import ElectionUnavailable
-from scheduler.leadership.elector import uptime
+from scheduler.leadership.elector import Unanswered, uptime
 
 CONNECT_TIMEOUT: Final = 0.3
 """Seconds. The one part of a call that cannot be given up early."""
@@ -30,10 +30,6 @@ _NOT_FOUND: Final = 5
 _FINAL: Final = frozenset({3, 7, 11, 12, 16})
 """gRPC codes that a repeated call would meet again: invalid argument, permission denied, out of
 range, unimplemented, unauthenticated."""
-
-
-class Unanswered(ElectionUnavailable):
-    """No usable answer. Whether the call took effect is unknown: repeat it, perhaps elsewhere."""
 
 
 class NotFound(Unanswered):

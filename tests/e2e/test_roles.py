@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from devstack.process import free_port
+from devstack.redis import Redis
 from jobs.lifecycle import Job, Outcome, Status
 from jobs.repository import Repository
 from tests.processes import RoleProcess
@@ -81,6 +83,28 @@ def test_every_role_answers_probes_and_ends_in_good_order(
         assert "Traceback" not in role.output
         assert "has stopped" in role.output
     assert repo.nodes.live(role="executor", seen_since=template.created_at) == []
+
+
+def test_schedulers_elect_their_leader_through_redis(
+    start: Start, private_redis: Callable[[], Redis]
+) -> None:
+    # Without the etcd that the other tests use.
+    by_redis = {
+        "LEADER_BACKEND": "redis",
+        "REDIS_URL": private_redis().location,
+        "ETCD_ENDPOINTS": f"127.0.0.1:{free_port()}",
+    }
+    leader = start("runscheduler", **by_redis)
+    wait_for(lambda: leader.get("/readyz")[1].startswith("leader, term "))
+    standby = start("runscheduler", **by_redis)
+    standby.wait_ready()
+    assert standby.get("/readyz") == (200, "standby")
+
+    assert leader.terminate(SLACK) == 0
+
+    wait_for(lambda: standby.get("/readyz")[1].startswith("leader, term "))
+    assert standby.terminate(SLACK) == 0
+    assert "Traceback" not in leader.output + standby.output
 
 
 def test_sigterm_lets_running_handlers_end_and_hands_back_the_rest(

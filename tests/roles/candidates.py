@@ -18,12 +18,27 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from redis import Redis as Client
+
 from chronos_site import env
 from chronos_site.env import ElectionConfig
 from devstack import process
 from scheduler.leadership import Term, elector_for
+from tests.wall_clock import WallClock
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def election_on(backend: str, endpoints: Sequence[str], ttl: timedelta) -> ElectionConfig:
+    """An election that the servers at these addresses hold."""
+    return ElectionConfig(backend, tuple(endpoints), ttl, redis_url=f"redis://{endpoints[0]}/0")
+
+
+def pretend_held_before(config: ElectionConfig) -> None:
+    """Make Redis remember an election on this server, so that nobody waits for a TTL."""
+    with Client.from_url(config.redis_url, decode_responses=True) as client:
+        run = client.info("server")["run_id"]
+        client.hset(f"chronos/{config.database}/scheduler/memory", "run", run)
 
 
 class Campaigns:
@@ -66,6 +81,7 @@ class Step(NamedTuple):
 
     at: float
     term: int
+    wall_clock: float
 
 
 class CandidateProcess:
@@ -74,7 +90,9 @@ class CandidateProcess:
     _news = threading.Condition()
     """Shared by all, so that a test can wait for any of them."""
 
-    def __init__(self, config: ElectionConfig, owner: str) -> None:
+    def __init__(
+        self, config: ElectionConfig, owner: str, wall_clock: WallClock | None = None
+    ) -> None:
         self.steps: list[Step] = []
         self.ends: dict[int, bool] = {}
         """The terms it lost, and whether `lost` was set when `is_valid` said so."""
@@ -85,7 +103,9 @@ class CandidateProcess:
                 *(",".join(config.endpoints), str(config.ttl.total_seconds()), owner),
             ],
             output=subprocess.PIPE,
-            environment=env.for_child(PYTHONPATH=str(ROOT)),
+            environment=env.for_child(
+                PYTHONPATH=str(ROOT), **(wall_clock.environment if wall_clock else {})
+            ),
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -119,8 +139,8 @@ class CandidateProcess:
             for line in output:
                 with self._news:
                     match line.decode().split():
-                        case ["step", at, term]:
-                            self.steps.append(Step(float(at), int(term)))
+                        case ["step", at, term, wall_clock]:
+                            self.steps.append(Step(float(at), int(term), float(wall_clock)))
                         case ["over", term, lost]:
                             self.ends[int(term)] = lost == "True"
                         case _:
@@ -161,14 +181,14 @@ def main(backend: str, endpoints: str, ttl_seconds: str, owner: str) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     ttl = timedelta(seconds=float(ttl_seconds))
-    elector = elector_for(ElectionConfig(backend, tuple(endpoints.split(",")), ttl), owner)
+    elector = elector_for(election_on(backend, endpoints.split(","), ttl), owner)
     while term := elector.campaign(stop):
         while not stop.is_set():
             at = time.monotonic()
             if not term.is_valid():
                 say("over", term.number, term.lost.is_set())
                 break
-            say("step", at, term.number)
+            say("step", at, term.number, time.time())
             term.lost.wait(0.005)
         else:
             term.resign()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +21,13 @@ from tests.roles.candidates import (
     Campaigns,
     CandidateProcess,
     assert_one_leader_at_a_time,
+    election_on,
+    pretend_held_before,
     term_of,
 )
+from tests.wall_clock import WallClock
 
-BACKENDS = ("etcd",)
+BACKENDS = ("etcd", "redis")
 TTL = timedelta(seconds=2)
 FAILOVER = TTL + timedelta(seconds=2)
 """The longest time without a leader after one has crashed."""
@@ -31,6 +35,7 @@ HANDOVER = timedelta(seconds=1)
 """The longest time without a leader after one has resigned."""
 SOON = timedelta(seconds=10)
 STOP = timedelta(seconds=0.5)
+HOUR = timedelta(hours=1)
 wait_for_step = CandidateProcess.wait_for_step
 
 
@@ -45,7 +50,16 @@ class Election:
 @pytest.fixture(params=BACKENDS)
 def election(request: pytest.FixtureRequest) -> Election:
     server: Server = request.getfixturevalue(f"private_{request.param}")()
-    return Election(ElectionConfig(request.param, (server.address,), TTL), server)
+    config = election_on(request.param, [server.address], TTL)
+    if config.backend == "redis":
+        pretend_held_before(config)
+    return Election(config, server)
+
+
+@pytest.fixture
+def wall_clock(tmp_path: Path) -> WallClock:
+    """The wall clock of the candidates that `start` starts."""
+    return WallClock(tmp_path)
 
 
 @pytest.fixture
@@ -55,12 +69,12 @@ def campaigns(election: Election) -> Iterator[Campaigns]:
 
 
 @pytest.fixture
-def start(election: Election) -> Iterator[Callable[[str], CandidateProcess]]:
+def start(election: Election, wall_clock: WallClock) -> Iterator[Callable[[str], CandidateProcess]]:
     """Starts candidates in processes. In the end, no two of them ever led at once."""
     started: list[CandidateProcess] = []
 
     def start(owner: str) -> CandidateProcess:
-        started.append(CandidateProcess(election.config, owner))
+        started.append(CandidateProcess(election.config, owner, wall_clock))
         return started[-1]
 
     yield start
@@ -297,3 +311,36 @@ def test_somebody_leads_again_after_the_server_was_away_for_longer_than_the_ttl(
     election.server.start()
 
     wait_for_step(leader, standby, after_term=term, within=FAILOVER)
+
+
+def test_somebody_leads_again_after_a_restart_of_the_server(
+    election: Election, start: Callable[[str], CandidateProcess]
+) -> None:
+    candidates = start("one"), start("two")
+    wait_for_step(*candidates, within=SOON)
+
+    election.server.restart()
+
+    step = wait_for_step(*candidates, since=time.monotonic(), within=FAILOVER)
+    wait_for_step(*candidates, since=step.at + TTL.total_seconds(), within=FAILOVER)
+
+
+def test_a_jump_of_the_wall_clock_changes_nothing_for_leader_and_standby(
+    start: Callable[[str], CandidateProcess], wall_clock: WallClock
+) -> None:
+    leader = start("one")
+    term = wait_for_step(leader, within=SOON).term
+    standby = start("two")
+
+    for jump in (HOUR, -HOUR):
+        wall_clock.jump(jump)
+        step = wait_for_step(leader, since=time.monotonic() + TTL.total_seconds(), within=SOON)
+        assert step.term == term
+        assert abs(step.wall_clock - time.time() - jump.total_seconds()) < 60
+
+    assert not leader.ends
+    assert not standby.steps
+    killed_at = leader.signal(signal.SIGKILL)
+    wall_clock.jump(HOUR)
+    step = wait_for_step(standby, within=SOON)
+    assert step.at - killed_at < FAILOVER.total_seconds()

@@ -24,8 +24,8 @@ from devstack.etcd import Etcd
 from devstack.process import free_port
 from jobs.errors import ElectionUnavailable
 from scheduler.leadership import Term, elector_for
-from scheduler.leadership.elector import uptime
-from scheduler.leadership.gateway import Gateway, Unanswered
+from scheduler.leadership.elector import Unanswered, uptime
+from scheduler.leadership.gateway import Gateway
 from tests.roles.candidates import (
     Campaigns,
     CandidateProcess,

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from chronos_site import env
 from devstack.etcd import Etcd
 from devstack.kafka import Kafka
 from devstack.lock import only_one
 from devstack.mongo import Mongod
 from devstack.process import DevstackError, free_port
+from devstack.redis import Redis
 from devstack.server import Server
+from devstack.stack import servers_to_start
 
 
 def refusal(server: Server) -> str:
@@ -22,7 +25,7 @@ def refusal(server: Server) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("kind", [Mongod, Etcd, Kafka])
+@pytest.mark.parametrize("kind", [Mongod, Etcd, Redis, Kafka])
 def test_a_port_in_use_is_named_with_both_ways_out(kind: type[Server], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", free_port())) as listener:
         server = kind(tmp_path, listener.getsockname()[1])
@@ -36,11 +39,19 @@ def test_a_port_in_use_is_named_with_both_ways_out(kind: type[Server], tmp_path:
 
 @pytest.mark.parametrize(
     ("kind", "variable", "outside"),
-    [(Mongod, "MONGOD_BIN", "MONGO_URI"), (Etcd, "ETCD_BIN", "ETCD_ENDPOINTS")],
+    [
+        (Mongod, "MONGOD_BIN", "MONGO_URI"),
+        (Etcd, "ETCD_BIN", "ETCD_ENDPOINTS"),
+        (Redis, "REDIS_BIN", "REDIS_URL"),
+    ],
 )
 @pytest.mark.parametrize("content", [None, "not executable"])
 def test_a_missing_program_is_named_with_both_ways_out(
-    kind: type[Mongod | Etcd], variable: str, outside: str, content: str | None, tmp_path: Path
+    kind: type[Mongod | Etcd | Redis],
+    variable: str,
+    outside: str,
+    content: str | None,
+    tmp_path: Path,
 ) -> None:
     binary = tmp_path / "binary"
     if content is not None:
@@ -77,7 +88,7 @@ def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
     assert f"JAVA_HOME={tmp_path}/bin/java is no executable file" in text
 
 
-@pytest.mark.parametrize("kind", [Mongod, Etcd, Kafka])
+@pytest.mark.parametrize("kind", [Mongod, Etcd, Redis, Kafka])
 def test_a_full_disk_is_named(
     kind: type[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,3 +131,12 @@ def test_a_second_stack_on_the_same_directory_is_refused(tmp_path: Path) -> None
 
     with only_one(tmp_path):
         pass
+
+
+@pytest.mark.parametrize("backend", ["etcd", "redis"])
+def test_only_the_server_that_elects_the_leader_is_started(backend: str) -> None:
+    values = env.read({"LEADER_BACKEND": backend})
+
+    names = [server.name for server in servers_to_start(values, lambda text: None)]
+
+    assert names == ["kafka", "mongod", backend]
