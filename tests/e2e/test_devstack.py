@@ -80,8 +80,8 @@ def pid_of(directory: Path, command: str) -> int:
 def test_the_demo_ends_well_and_so_does_a_second_one_on_the_same_data(
     start_devstack: StartDevstack, directory: Path
 ) -> None:
-    for _ in range(2):
-        stack = start_devstack("--demo", "--exit")
+    for dispatch in ("leader", "fanout"):
+        stack = start_devstack("--demo", "--exit", DISPATCH=dispatch)
 
         assert stack.wait(PATIENCE) == 0, stack.output
         assert "Every job of the demo completed." in stack.output

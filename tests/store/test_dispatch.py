@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from jobs.lifecycle import Status
+from jobs.lifecycle import SHARDS, Job, Status, shard_of
+from jobs.messages import shards_of
 from jobs.repository import Repository
 from jobs.repository.dispatch import DueJob, InFlight, Wake
 from tests.builders import NOW, a_job, a_template
@@ -68,6 +69,47 @@ def test_the_next_due_time_is_looked_for_within_the_window_only(repo: Repository
     assert next_due(10) == NOW + 3 * SECOND
     assert next_due(3) == NOW + 3 * SECOND
     assert next_due(2) is None
+
+
+def test_of_the_shards_that_others_own_nothing_is_found(repo: Repository) -> None:
+    jobs = [a_job(scheduled_at=NOW + n * SECOND, priority=n % 3) for n in range(200)]
+    repo.jobs.insert(jobs)
+    later = NOW + 1000 * SECOND
+    found = []
+
+    for worker in range(3):
+        shards = shards_of(worker, 3)
+        mine = [job for job in jobs if shard_of(job.id) in shards]
+        due = repo.dispatch.due("noop", now=later, limit=1000, shards=shards)
+        order = sorted(mine, key=lambda job: (-job.priority, job.scheduled_at))
+        assert [job.id for job in due] == [job.id for job in order]
+        found += due
+        assert repo.dispatch.next_due(
+            "noop", after=NOW - SECOND, until=later, shards=shards
+        ) == min(job.scheduled_at for job in mine)
+
+    assert len(found) == len(jobs)
+    assert repo.dispatch.due("noop", now=later, limit=1000, shards=frozenset()) == []
+    everything = repo.dispatch.due("noop", now=later, limit=1000)
+    assert repo.dispatch.due("noop", now=later, limit=1000, shards=range(SHARDS)) == everything
+
+
+def test_due_jobs_of_a_span_are_counted_up_to_a_limit(repo: Repository) -> None:
+    repo.jobs.insert(
+        [
+            a_job(scheduled_at=NOW - SECOND),
+            *(a_job(scheduled_at=NOW + n * SECOND) for n in range(4)),
+            a_job(scheduled_at=NOW, status=Status.QUEUED),
+            a_job(scheduled_at=NOW, job_type="slow"),
+            a_template(scheduled_at=NOW),
+        ]
+    )
+
+    def count(limit: int) -> int:
+        return repo.dispatch.count_due("noop", since=NOW, until=NOW + 3 * SECOND, limit=limit)
+
+    assert count(100) == 3
+    assert count(2) == 2
 
 
 def test_queued_jobs_are_the_callers_to_publish(repo: Repository) -> None:
@@ -170,6 +212,47 @@ def test_a_stream_shows_each_way_back_to_pending_and_nothing_else(
     repo.dispatch.queue([job.id], claim_id="q", now=NOW)
     repo.recovery.requeue_lost_messages(queued_before=NOW + SECOND, now=NOW)
     assert next_wake(wakes) == Wake(None, LONG_AGO)
+
+
+def a_job_of(shards: range, **fields: Any) -> Job:
+    """A job whose shard is one of these."""
+    return next(job for job in iter(lambda: a_job(**fields), None) if shard_of(job.id) in shards)
+
+
+def test_a_stream_of_some_shards_shows_nothing_of_the_others(
+    repo: Repository, documents: Documents
+) -> None:
+    mine, others = range(100, 200), range(100)
+    template = a_template(status=Status.PAUSED)
+
+    with repo.dispatch.watch(wait_ms=LOOK_MS, shards=mine) as wakes:
+        job, other = (
+            a_job_of(which, status=Status.QUEUED, claim_id="q", queued_at=NOW)
+            for which in (mine, others)
+        )
+        repo.jobs.insert([job, other, template, a_job_of(others)])
+        documents.insert_one({"_id": {"by": "hand"}, "status": "pending"})
+        repo.dispatch.release([other.id], claim_id="q", now=NOW)
+        repo.dispatch.release([job.id], claim_id="q", now=NOW)
+        repo.jobs.insert([a_job_of(others), a_job_of(mine, scheduled_at=NOW + SECOND)])
+
+        assert next_wake(wakes) == Wake(None, LONG_AGO)
+        assert next_wake(wakes) == Wake("noop", NOW + SECOND)
+
+
+def test_a_stream_of_no_shards_shows_templates_only(repo: Repository) -> None:
+    paused = a_template(status=Status.PAUSED)
+
+    with repo.dispatch.watch(wait_ms=LOOK_MS, shards=frozenset()) as wakes:
+        job = a_job()
+        repo.jobs.insert([job, paused])
+        repo.dispatch.queue([job.id], claim_id="q", now=NOW)
+        repo.dispatch.release([job.id], claim_id="q", now=NOW)
+        repo.jobs.insert([a_template(scheduled_at=NOW + SECOND)])
+        repo.interventions.resume(paused.id, next_at=NOW + 2 * SECOND, now=NOW)
+
+        assert next_wake(wakes) == Wake(None, NOW + SECOND)
+        assert next_wake(wakes) == Wake(None, NOW + 2 * SECOND)
 
 
 def test_a_stream_says_after_each_look_that_there_is_nothing(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from chronos_site.env import StoreConfig
@@ -29,6 +31,34 @@ def test_each_missing_index_is_named(repo: Repository, documents: Documents) -> 
 
         with pytest.raises(NotProvisioned, match=model.document["name"]):
             repo.require_indexes()
+
+
+def test_an_index_of_an_earlier_version_is_replaced(
+    store_config: StoreConfig, documents: Documents
+) -> None:
+    documents.create_index([("jobType", 1), ("priority", -1), ("scheduledAt", 1)], name="due")
+    repository = Repository.connect(store_config)
+
+    repository.ensure_indexes()
+
+    there = documents.index_information()
+    assert "due" not in there
+    assert [name for name, _ in there["dispatch"]["key"]] == [
+        "jobType",
+        "priority",
+        "scheduledAt",
+        "shard",
+    ]
+    repository.close()
+
+
+def test_announced_minutes_are_forgotten_after_a_week(
+    repo: Repository, documents: Documents
+) -> None:
+    there = documents.database["schedule_buckets"].index_information()
+
+    assert there["age"]["key"] == [("openedAt", 1)]
+    assert there["age"]["expireAfterSeconds"] == timedelta(days=7).total_seconds()
 
 
 @pytest.mark.parametrize("uri", ["mongodb://", "mongodb://host:port/", "http://x/"])

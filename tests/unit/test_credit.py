@@ -178,3 +178,33 @@ def test_nobody_is_ever_sent_more_than_can_be_taken(
             if count < capped[job_type]:
                 left = sum(pool.free for pool in groups if job_type in pool.job_types)
                 assert left < 1
+
+
+@pytest.mark.parametrize("workers", [2, 3, 7])
+@pytest.mark.parametrize("free", [0, 1, 2, 10, 1_000])
+def test_workers_that_dispatch_together_take_all_and_hardly_more(workers: int, free: int) -> None:
+    nodes = [node("one", "a", capacity=1_000)]
+    in_flight = [held("a", "one", 1_000 - free)]
+
+    taken = [credits(["a"], nodes, in_flight, 1 / workers)[1]["a"] for _ in range(workers)]
+
+    assert free <= sum(taken) < free + workers
+
+
+def test_a_workers_part_is_what_its_pools_give_out() -> None:
+    nodes = [node("one", "a", "b"), node("two", "b", capacity=4)]
+
+    groups, credit = credits(["a", "b"], nodes, [], 1 / 2)
+
+    assert credit == {"a": 5, "b": 7}
+    assert Counter(share({"a": 5, "b": 7}, groups, 100)).total() == 7
+
+
+@pytest.mark.parametrize("queued_already", [0, 1, 99, 100, 150])
+def test_workers_share_the_floor_of_a_type_that_nobody_serves(queued_already: int) -> None:
+    in_flight = [queued("a", queued_already)]
+
+    [taken] = {credits(["a"], [], in_flight, 1 / 3)[1]["a"] for _ in range(3)}
+
+    left = max(0, FLOOR - queued_already)
+    assert left <= 3 * taken < left + 3

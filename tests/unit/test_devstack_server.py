@@ -15,7 +15,7 @@ from devstack.mongo import Mongod
 from devstack.process import DevstackError, free_port
 from devstack.redis import Redis
 from devstack.server import Server
-from devstack.stack import servers_to_start
+from devstack.stack import roles_to_start, servers_to_start
 
 
 def refusal(server: Server) -> str:
@@ -119,6 +119,14 @@ def test_a_server_that_dies_shows_the_end_of_its_log(tmp_path: Path) -> None:
     server.start()
     with pytest.raises(DevstackError, match=r"(?s)exit code 3.*the config is all wrong"):
         server.wait_ready()
+
+
+def test_fan_out_workers_are_started_where_they_dispatch() -> None:
+    everywhere = roles_to_start(env.read({}))
+    fanned_out = roles_to_start(env.read({"DISPATCH": "fanout"}))
+
+    assert not {name for name, command in everywhere.items() if "runfanout" in command}
+    assert fanned_out.keys() - everywhere.keys() == {"fanout-1", "fanout-2"}
 
 
 def test_a_second_stack_on_the_same_directory_is_refused(tmp_path: Path) -> None:

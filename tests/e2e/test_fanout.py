@@ -1,0 +1,91 @@
+"""`kill -9` of a fan-out worker in the middle of a large bucket: others take its shards over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final
+
+import pytest
+from pymongo.collection import Collection
+
+from jobs.lifecycle import SHARDS, Status
+from jobs.repository import Repository
+from tests.builders import a_job
+from tests.processes import RoleProcess
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timeout(120)
+
+Start = Callable[..., RoleProcess]
+Documents = Collection[dict[str, Any]]
+
+JOBS: Final = 50_000
+BATCH: Final = 10_000
+SESSION: Final = timedelta(seconds=2)
+"""KAFKA_SESSION_TIMEOUT of these roles."""
+REBALANCE: Final = timedelta(seconds=1.5)
+PATIENCE: Final = timedelta(seconds=60)
+
+
+def shards_of(worker: RoleProcess) -> frozenset[int]:
+    """What a worker owns, as it says itself: `85 of 256 shards: 0-84`."""
+    ranges = re.findall(r"(\d+)-(\d+)", worker.get("/readyz")[1])
+    return frozenset(n for first, last in ranges for n in range(int(first), int(last) + 1))
+
+
+def total(roles: list[RoleProcess], metric: str) -> float:
+    """A metric, added up over roles and labels."""
+    lines = [line for role in roles for line in role.get("/metrics")[1].splitlines()]
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(metric))
+
+
+def test_a_worker_killed_amid_a_bucket_of_50000_is_replaced_and_no_job_is_missed(
+    start: Start, repo: Repository, documents: Documents
+) -> None:
+    executors = [
+        start("runexecutor", "--type", "noop", "--concurrency", "64", "--name", name)
+        for name in ("one", "two")
+    ]
+    workers = [start("runfanout", DISPATCH="fanout") for _ in range(3)]
+    reaper = start("runreaper")
+    for role in (*executors, *workers, reaper):
+        role.wait_ready()
+    wait_for(lambda: all(shards_of(each) for each in workers))
+    wait_for(lambda: sum(len(shards_of(each)) for each in workers) == SHARDS)
+    due_at = repo.clock.now() + timedelta(seconds=8)
+    for _ in range(0, JOBS, BATCH):
+        assert all(repo.jobs.insert([a_job(scheduled_at=due_at) for _ in range(BATCH)]))
+    # Its leader finds the bucket there, whether that is this minute's or the next one's.
+    scheduler = start("runscheduler", DISPATCH="fanout")
+    scheduler.wait_ready()
+    assert repo.clock.now() < due_at
+
+    wait_for(lambda: documents.count_documents({"status": "completed"}) >= 5_000)
+    victim, *others = workers
+    orphaned = shards_of(victim)
+    victim.kill()
+    killed_at = repo.clock.now()
+    assert documents.count_documents({"status": "pending"}) > JOBS / 2
+    wait_for(
+        lambda: documents.count_documents({"status": "completed"}) == JOBS,
+        deadline=PATIENCE,
+        show=lambda: repo.census.by_status(limit=JOBS),
+    )
+
+    [taken_over] = (
+        documents.find({"shard": {"$in": list(orphaned)}, "queuedAt": {"$gt": killed_at}})
+        .sort("queuedAt")
+        .limit(1)
+    )
+    assert taken_over["queuedAt"] - killed_at <= SESSION + REBALANCE
+    assert frozenset().union(*(shards_of(each) for each in others)) == frozenset(range(SHARDS))
+    once = {"status": Status.COMPLETED, "attempts": 0, "history": {"$size": 1}}
+    assert documents.count_documents(once) == JOBS
+    assert total(executors, "executor_jobs_total{") == JOBS
+    assert all(role.is_alive for role in (*executors, *others, reaper, scheduler))
+    [bucket] = documents.database["schedule_buckets"].find()
+    assert bucket["_id"] == due_at.replace(second=0, microsecond=0)
+    assert bucket["triggeredAt"] - due_at < timedelta(seconds=1)
+    assert total(others, "scheduler_fanout_triggers_received_total{") > 0
