@@ -100,3 +100,39 @@ class UnreadableJob(ChronosError):
     """A stored document breaks the rules of a job, as after an edit by hand. Names the field."""
 
     code = "unreadable_job"
+
+
+class SecretUnreadable(ChronosError):
+    """None of ENCRYPTION_KEYS opens a stored secret."""
+
+    code = "secret_unreadable"
+
+
+class DefinitionNotFound(ChronosError):
+    """The tenant has no definition of this name."""
+
+    code = "definition_not_found"
+
+
+class DefinitionExists(ChronosError):
+    """The tenant has a definition of this name already."""
+
+    code = "definition_exists"
+
+
+class DefinitionInUse(ChronosError):
+    """Templates use the definition, so it cannot be deleted."""
+
+    code = "definition_in_use"
+
+
+class VersionMismatch(ChronosError):
+    """The definition has another version than the one that was to be changed."""
+
+    code = "version_mismatch"
+
+
+class UnreadableDefinition(ChronosError):
+    """A stored definition breaks the rules, as after an edit by hand. Names the field."""
+
+    code = "unreadable_definition"

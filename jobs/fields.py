@@ -9,26 +9,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
 from jobs.cron import EXPRESSION_LENGTH
 from jobs.instants import parse_instant
-from jobs.json_text import dumps, kind_of
+from jobs.json_text import kind_of
 from jobs.lifecycle import DEFAULT_MAX_ATTEMPTS, MAX_TIMEOUT_SECONDS, CatchUp, Overlap
 from jobs.payload import payload_text
 from jobs.retry import POLICY_SCHEMA, RetryPolicy
+from jobs.wording import shown
 
 KEY_LENGTH: Final = 255
 TAG_LENGTH: Final = 100
 MAX_TAGS: Final = 20
+DESCRIPTION_LENGTH: Final = 1_000
+MAX_ATTEMPTS: Final = "maxAttempts"
+"""A field of a job that `retry` may hold as well."""
 _INT32: Final = range(-(1 << 31), 1 << 31)
+# It stands in addresses.
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 # Control characters, and surrogates, which have no form in UTF-8.
 _UNFIT: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_LONGEST_SHOWN: Final = 60
-
 _Schema = Mapping[str, Any]
 
 
@@ -47,22 +51,14 @@ class Field:
     cron_only: bool = False
 
 
-def shown(value: object) -> str:
-    """A decoded value for an error text: itself where it is short, else what kind it is."""
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        text = dumps(value[:_LONGEST_SHOWN] if isinstance(value, str) else value)
-        return text if len(text) <= 2 * _LONGEST_SHOWN else kind_of(value)
-    return kind_of(value)
-
-
-def _string(value: object) -> str:
+def check_string(value: object) -> str:
     if type(value) is not str:
         raise ValueError(f"must be a string, not {kind_of(value)}")
     return value
 
 
-def _key(value: object, longest: int = KEY_LENGTH) -> str:
-    text = _string(value)
+def check_key(value: object, longest: int = KEY_LENGTH) -> str:
+    text = check_string(value)
     if not text or text.isspace():
         raise ValueError("must not be empty")
     if len(text) > longest:
@@ -73,7 +69,7 @@ def _key(value: object, longest: int = KEY_LENGTH) -> str:
 
 
 def _instant(value: object) -> datetime:
-    return parse_instant(_string(value))
+    return parse_instant(check_string(value))
 
 
 def _int32(value: object) -> int:
@@ -96,7 +92,7 @@ def _tags(value: object) -> tuple[str, ...]:
     tags = []
     for position, item in enumerate(value):
         try:
-            tags.append(_key(item, TAG_LENGTH))
+            tags.append(check_key(item, TAG_LENGTH))
         except ValueError as exc:
             raise ValueError(f"item {position} {exc}") from exc
     if len(set(tags)) < len(tags):
@@ -104,11 +100,18 @@ def _tags(value: object) -> tuple[str, ...]:
     return tuple(tags)
 
 
-def _retry(value: object) -> dict[str, Any]:
+def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"must be an object, not {kind_of(value)}")
-    RetryPolicy.from_document(value)
     return value
+
+
+def _retry(value: object) -> dict[str, Any]:
+    policy = _object(value)
+    RetryPolicy.from_document({name: policy[name] for name in policy if name != MAX_ATTEMPTS})
+    if MAX_ATTEMPTS in policy:
+        _int32(policy[MAX_ATTEMPTS])
+    return policy
 
 
 def _timeout_seconds(value: Any) -> Any:
@@ -156,7 +159,7 @@ def _int32_schema(description: str, example: int, default: int) -> _Schema:
 FIELDS: Final[Mapping[str, Field]] = {
     "idempotencyKey": Field(
         "idempotency_key",
-        _key,
+        check_key,
         _key_schema(
             "Globally unique, also over tenants. A used key is answered with 409 and the job that"
             " holds it, so a request may be repeated. The runs of a template derive their keys"
@@ -167,20 +170,42 @@ FIELDS: Final[Mapping[str, Field]] = {
     ),
     "tenantId": Field(
         "tenant_id",
-        _key,
+        check_key,
         _key_schema("Groups jobs for listing.", "tenant-a"),
         required=True,
     ),
     "jobType": Field(
         "job_type",
-        _key,
+        check_key,
         {
             "type": "string",
-            "description": "Selects the handler. A type without a handler is refused, and the"
-            " error lists the known ones.",
+            "description": "Selects the handler, or with `http` and `kafka` a delivery. A type"
+            " without a handler is refused, and the error lists the known ones. Required without"
+            " `definition`.",
             "examples": ["log-message"],
         },
-        required=True,
+    ),
+    "definition": Field(
+        "definition",
+        check_key,
+        {
+            "type": "string",
+            "description": "Name of a definition of the tenant, which gives whatever is not said"
+            " here. Tags are added to its own, and `delivery` replaces parts of it. A job keeps"
+            " what it was made with; a template asks the definition at each firing.",
+            "examples": ["send-invoice"],
+        },
+    ),
+    "delivery": Field(
+        "delivery",
+        _object,
+        {
+            "type": "object",
+            "description": "Where and how to deliver: see HttpDelivery and KafkaDelivery. Required"
+            " for `http` and `kafka`, in part or not at all with a definition; refused for other"
+            " types.",
+            "examples": [{"url": "https://example.com/hook"}],
+        },
     ),
     "scheduledAt": Field(
         "scheduled_at",
@@ -196,7 +221,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     ),
     "cron": Field(
         "cron",
-        _string,
+        check_string,
         {
             "type": "string",
             "maxLength": EXPRESSION_LENGTH,
@@ -207,7 +232,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     ),
     "timezone": Field(
         "timezone",
-        _string,
+        check_string,
         {
             "type": "string",
             "default": "UTC",
@@ -294,3 +319,52 @@ FIELDS: Final[Mapping[str, Field]] = {
         },
     ),
 }
+
+
+def _name(value: object) -> str:
+    text = check_string(value)
+    if not _NAME.fullmatch(text) or text in (".", ".."):
+        raise ValueError("must be of 1 to 200 letters, digits, dots, dashes and underscores")
+    return text
+
+
+def _description(value: object) -> str:
+    text = check_string(value)
+    if len(text) > DESCRIPTION_LENGTH:
+        raise ValueError(f"must not be longer than {DESCRIPTION_LENGTH} characters")
+    return text
+
+
+DEFINITION_FIELDS: Final[Mapping[str, Field]] = {
+    "name": Field(
+        "name",
+        _name,
+        {
+            "type": "string",
+            "pattern": f"^{_NAME.pattern}$",
+            "description": "What jobs call it by; one of a kind within its tenant.",
+            "examples": ["send-invoice"],
+        },
+        required=True,
+    ),
+    "tenantId": FIELDS["tenantId"],
+    "description": Field(
+        "description",
+        _description,
+        {
+            "type": "string",
+            "maxLength": DESCRIPTION_LENGTH,
+            "description": "For people.",
+            "examples": ["Tells the billing service to send one invoice."],
+        },
+    ),
+    "jobType": replace(FIELDS["jobType"], required=True),
+    **{
+        name: FIELDS[name]
+        for name in (
+            *("delivery", "payload", "priority", "maxAttempts", "tags", "retry"),
+            "timeoutSeconds",
+        )
+    },
+}
+"""The fields of a submitted definition. Most are what its jobs have where they do not say it."""

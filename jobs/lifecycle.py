@@ -219,3 +219,13 @@ class Job:
     @property
     def is_template(self) -> bool:
         return self.cron is not None
+
+    @property
+    def is_schedule(self) -> bool:
+        """Whether somebody scheduled it once, by a definition."""
+        return self.definition is not None and not self.is_template and self.template_id is None
+
+    @property
+    def bucket(self) -> datetime:
+        """The minute that it is due in."""
+        return self.scheduled_at.replace(second=0, microsecond=0)

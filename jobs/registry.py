@@ -24,6 +24,7 @@ from typing import Any
 from django.apps import apps
 from django.utils.module_loading import module_has_submodule
 
+from jobs.delivery.config import DELIVERY_TYPES
 from jobs.errors import ConfigError
 from jobs.messages import JOB_TYPE
 
@@ -113,6 +114,8 @@ def handler(name: str, *, in_process: bool = False) -> Callable[[HandlerFunction
         raise ConfigError(
             f"handler {name!r}: job types have 1 to 200 letters, digits, dots, dashes, underscores."
         )
+    if name in DELIVERY_TYPES:
+        raise ConfigError(f"handler {name!r}: the name is taken by the built-in delivery.")
 
     def register(function: HandlerFunction) -> HandlerFunction:
         if any(is_other_kind(function) for is_other_kind in _OTHER_KINDS):
@@ -153,5 +156,5 @@ def _load(module: str) -> None:
 
 
 def known_types() -> frozenset[str]:
-    """The job types that have a handler. Raises ConfigError as `handlers` does."""
-    return frozenset(handlers())
+    """The job types that can be run. Raises ConfigError as `handlers` does."""
+    return DELIVERY_TYPES | handlers().keys()

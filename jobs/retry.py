@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from jobs.delivery.statuses import STATUSES_SCHEMA, check_statuses
 from jobs.errors import InvalidJob
+from jobs.wording import unknown_name
 
 STRATEGIES: Final = ("fixed", "linear", "exponential")
 _LONGEST: Final = 30 * 24 * 3_600
@@ -26,7 +27,8 @@ class RetryPolicy:
     """The delay after n failed attempts, never longer than `cap` seconds.
 
     It is `base` (fixed), `base` × n (linear) or `base` × `factor`ⁿ (exponential). The default is
-    min(2ⁿ, 300) seconds.
+    min(2ⁿ, 300) seconds. Of HTTP deliveries it also says which answers are worth another attempt
+    and which are not, beside what `jobs.delivery.statuses` says of them.
 
     Raises:
         InvalidJob: a value cannot be used. The text names it.
@@ -37,6 +39,8 @@ class RetryPolicy:
     factor: float = 2
     cap: float = 300
     jitter: float = 0
+    retryable_statuses: tuple[int | str, ...] = ()
+    terminal_statuses: tuple[int | str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -61,18 +65,17 @@ class RetryPolicy:
             return cls()
         if not isinstance(document, Mapping):
             raise InvalidJob("retry", "must be an object")
-        known = POLICY_SCHEMA["properties"]
-        for name in document:
-            if name not in known:
-                shown = str(name)[:40]
-                close = difflib.get_close_matches(shown, known, n=1)
-                hint = f'; did you mean "{close[0]}"?' if close else ""
-                raise InvalidJob("retry", f'has no field "{shown}"{hint}')
-        return cls(**document)
-
-    def to_document(self) -> dict[str, Any]:
-        """What `from_document` reads, with every field spelled out."""
-        return asdict(self)
+        values = {}
+        for name, value in document.items():
+            if name not in _ATTRIBUTES:
+                raise InvalidJob("retry", unknown_name(str(name), _ATTRIBUTES, "has no field {}"))
+            if name in STATUS_FIELDS:
+                try:
+                    value = tuple(check_statuses(value))
+                except ValueError as exc:
+                    raise InvalidJob(f"retry.{name}", str(exc)) from exc
+            values[_ATTRIBUTES[name]] = value
+        return cls(**values)
 
     def delay(self, attempt: int, random: float) -> timedelta:
         """How long to wait before the next attempt.
@@ -113,6 +116,22 @@ POLICY_SCHEMA: Final[Mapping[str, Any]] = {
             }
             for name, (low, high, meaning) in _NUMBERS.items()
         },
+        "retryableStatuses": {
+            **STATUSES_SCHEMA,
+            "description": "HTTP delivery: answers that are tried again, beside 408, 425, 429 and"
+            " 5xx.",
+        },
+        "terminalStatuses": {
+            **STATUSES_SCHEMA,
+            "description": "HTTP delivery: answers that are not tried again; goes before all others"
+            " but the delivery's expectedStatuses.",
+        },
     },
 }
 """JSON schema of the `retry` object, for the OpenAPI document."""
+_ATTRIBUTES: Final = {
+    **{name: name for name in ("strategy", *_NUMBERS)},
+    "retryableStatuses": "retryable_statuses",
+    "terminalStatuses": "terminal_statuses",
+}
+STATUS_FIELDS: Final = ("retryableStatuses", "terminalStatuses")

@@ -9,19 +9,35 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from bson import ObjectId
 from django.conf import settings
 
 from jobs import cron, registry
-from jobs.errors import DuplicateKey, InvalidCron, InvalidJob, KeyCollision, WrongState
+from jobs.definition_services import DefinitionServices
+from jobs.definitions import refreshed
+from jobs.delivery.secrets import Secrets
+from jobs.errors import (
+    DuplicateKey,
+    InvalidCron,
+    InvalidJob,
+    JobNotFound,
+    KeyCollision,
+    WrongState,
+)
 from jobs.intake import Intake, Outcome
 from jobs.lifecycle import Job, Status
 from jobs.repository import Repository
 from jobs.repository.documents import BrokenJob
 from jobs.spawn import spawn
-from jobs.submission import job_from
+from jobs.submission import (
+    Catalog,
+    definition_named,
+    due_at_from,
+    job_from,
+    schedule_from,
+)
 
 _RUNNABLE_TEMPLATE = (Status.PENDING, Status.PAUSED)
 _MICROSECOND = timedelta(microseconds=1)
@@ -31,17 +47,29 @@ Refusal = InvalidJob | DuplicateKey | KeyCollision
 """Why a document did not become a job."""
 
 
+class _JobOf(Protocol):
+    def __call__(self, document: object, *, now: datetime, catalog: Catalog) -> Job: ...
+
+
 class Services:
     """The use cases on one repository. Safe to share between threads."""
 
-    def __init__(self, repository: Repository, job_types: Collection[str]) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        job_types: Collection[str],
+        secrets: Secrets | None = None,
+    ) -> None:
         """
         Args:
             repository: where the jobs are.
             job_types: the types that may be submitted.
+            secrets: seals what is submitted; None: nothing secret may be.
         """
         self.repository = repository
         self.job_types = job_types
+        self.secrets = secrets or Secrets(())
+        self.definitions = DefinitionServices(repository, Catalog(job_types, self.secrets))
         self._intake = Intake(repository.jobs.insert_each)
 
     def submit(self, document: object) -> Job:
@@ -52,12 +80,7 @@ class Services:
             DuplicateKey: a job with this key exists.
             KeyCollision: a job with another key has its id.
         """
-        now = self.repository.clock.now()
-        job = job_from(document, now=now, job_types=self.job_types)
-        result = _result(job, self._intake.insert(job))
-        if isinstance(result, Refusal):
-            raise result
-        return result
+        return self._submit(document, job_from)
 
     def submit_many(self, documents: Sequence[object]) -> list[Job | Refusal]:
         """Store the good ones among many documents, in one bulk insert.
@@ -65,11 +88,31 @@ class Services:
         Returns:
             For each document, in order: its job, or why there is none.
         """
+        return self._submit_many(documents, job_from)
+
+    def schedule(self, document: object) -> Job:
+        """Store a one-time schedule. Raises as `submit` does."""
+        return self._submit(document, schedule_from)
+
+    def schedule_many(self, documents: Sequence[object]) -> list[Job | Refusal]:
+        """Store the good ones among many schedules. Returns as `submit_many` does."""
+        return self._submit_many(documents, schedule_from)
+
+    def _submit(self, document: object, job_of: _JobOf) -> Job:
         now = self.repository.clock.now()
+        job = job_of(document, now=now, catalog=self.catalog([document]))
+        result = _result(job, self._intake.insert(job))
+        if isinstance(result, Refusal):
+            raise result
+        return result
+
+    def _submit_many(self, documents: Sequence[object], job_of: _JobOf) -> list[Job | Refusal]:
+        now = self.repository.clock.now()
+        catalog = self.catalog(documents)
         results: list[Job | Refusal] = []
         for document in documents:
             try:
-                results.append(job_from(document, now=now, job_types=self.job_types))
+                results.append(job_of(document, now=now, catalog=catalog))
             except InvalidJob as exc:
                 results.append(exc)
         jobs = [result for result in results if isinstance(result, Job)]
@@ -78,6 +121,51 @@ class Services:
             _result(result, next(outcomes)) if isinstance(result, Job) else result
             for result in results
         ]
+
+    def catalog(self, documents: Sequence[object]) -> Catalog:
+        """What these documents may refer to; the definitions that they name are read once."""
+        names = {definition_named(document) for document in documents}
+        definitions = self.repository.definitions.find_all([name for name in names if name])
+        return Catalog(self.job_types, self.secrets, definitions)
+
+    def get_schedule(self, job_id: ObjectId) -> Job | BrokenJob:
+        """A one-time schedule.
+
+        Raises:
+            JobNotFound: nothing has this id, or what has it is no schedule.
+        """
+        job = self.repository.jobs.read(job_id)
+        if isinstance(job, Job) and not job.is_schedule:
+            raise JobNotFound(f"no schedule has the id {job_id}")
+        return job
+
+    def reschedule(self, job_id: ObjectId, document: object) -> Job | BrokenJob:
+        """Give a pending schedule another time.
+
+        Args:
+            job_id: which.
+            document: decoded JSON with `scheduledAt` alone.
+
+        Raises:
+            InvalidJob: the document breaks a rule.
+            JobNotFound: no schedule has this id.
+            WrongState: it is no longer pending.
+        """
+        due_at = due_at_from(document)
+        self.get_schedule(job_id)
+        now = self.repository.clock.now()
+        moved = self.repository.interventions.reschedule(job_id, due_at=due_at, now=now)
+        return moved or self._refuse(job_id, "rescheduled")
+
+    def cancel_schedule(self, job_id: ObjectId) -> Job | BrokenJob:
+        """Stop a one-time schedule for good.
+
+        Raises:
+            JobNotFound: no schedule has this id.
+            WrongState: it is over already.
+        """
+        self.get_schedule(job_id)
+        return self.cancel(job_id)
 
     def cancel(self, job_id: ObjectId) -> Job | BrokenJob:
         """Stop a job or template for good. Runs that a template has spawned go on.
@@ -142,6 +230,7 @@ class Services:
         template = self._template(job_id, "run")
         if template.status not in _RUNNABLE_TEMPLATE:
             self._refuse(job_id, "run", only_templates=True)
+        template = self._refreshed(template)
         now = self.repository.clock.now()
         # A part of a millisecond, which no occurrence has, so that this run never takes an
         # occurrence's key; counted up when two people ask within one millisecond.
@@ -151,6 +240,13 @@ class Services:
             run = replace(spawn(template, at, now, None), scheduled_at=now)
             if self.repository.jobs.insert([run]) == [True]:
                 return run
+
+    def _refreshed(self, template: Job) -> Job:
+        names = [(template.tenant_id, template.definition)] if template.definition else []
+        try:
+            return refreshed(template, self.repository.definitions.find_all(names))
+        except InvalidJob as exc:
+            raise WrongState(f"job {template.id} cannot be run: {exc}", template.status) from exc
 
     def _template(self, job_id: ObjectId, verb: str) -> Job:
         job = self.repository.jobs.get(job_id)
@@ -182,4 +278,9 @@ def default() -> Services:
 
     On first use, as a connection must not be shared with a forked process.
     """
-    return Services(Repository.connect(settings.CHRONOS.store), registry.known_types())
+    config = settings.CHRONOS
+    return Services(
+        Repository.connect(config.store),
+        registry.known_types(),
+        Secrets(config.delivery.encryption_keys),
+    )

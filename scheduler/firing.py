@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from jobs import cron
-from jobs.errors import InvalidCron, StoreUnavailable
+from jobs.definitions import refreshed
+from jobs.errors import InvalidCron, InvalidJob, StoreUnavailable
 from jobs.lifecycle import CatchUp, Job, Overlap
 from jobs.repository import Repository
 from jobs.repository.templates import Advance
@@ -93,10 +94,10 @@ class Firing:
 
         First the runs, then the templates: a crash in between repeats the runs, whose keys exist.
         """
-        templates = self._repository.templates.due(now=now, limit=self._batch)
-        if not templates:
+        due = self._repository.templates.due(now=now, limit=self._batch)
+        if not due:
             return False
-        plans, is_cut = self._plans(templates, now)
+        plans, is_cut = self._plans(self._refreshed(due, now), now)
         busy = self._repository.templates.with_live_runs(
             [template.id for template, _ in plans if template.overlap is Overlap.SKIP]
         )
@@ -118,12 +119,25 @@ class Firing:
         CRON_DUPLICATE.inc(len(spawned) - sum(spawned))
         CRON_MISSED.inc(sum(move.missed for move in moves))
         CRON_SKIPPED.inc(sum(move.skipped for move in moves))
-        is_cut = is_cut or len(templates) == self._batch
+        is_cut = is_cut or len(due) == self._batch
         return is_cut or any(move.to_at <= now for move in moves)
 
     def next_due(self, now: datetime) -> datetime | None:
         """When the next template comes due."""
         return self._repository.templates.next_due()
+
+    def _refreshed(self, templates: Sequence[Job], now: datetime) -> list[Job]:
+        """The templates as their definitions now have them, without those that have none left."""
+        names = {(each.tenant_id, each.definition) for each in templates if each.definition}
+        definitions = self._repository.definitions.find_all(names)
+        result = []
+        for template in templates:
+            try:
+                result.append(refreshed(template, definitions))
+            except InvalidJob as exc:
+                self._repository.templates.dead_letter(template.id, reason=str(exc), now=now)
+                CRON_INVALID.inc()
+        return result
 
     def _plans(
         self, templates: Sequence[Job], now: datetime

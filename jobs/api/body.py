@@ -11,10 +11,11 @@ from rest_framework.request import Request
 
 from jobs.api.errors import BodyTooLarge
 from jobs.errors import InvalidJob
-from jobs.json_text import NotJson, loads
+from jobs.json_text import NotJson, kind_of, loads
 
 MAX_BYTES: Final = 1 << 20
 BULK_MAX_BYTES: Final = 16 << 20
+MAX_BULK: Final = 1_000
 MAX_CONTAINERS: Final = 1_000_000
 """Objects and arrays in one body, about: each takes some twenty times its text in memory."""
 
@@ -47,6 +48,16 @@ def read_json(request: Request, limit: int = MAX_BYTES) -> Any:
         return loads(text)
     except NotJson as exc:
         raise InvalidJob("body", f"is not usable JSON: {exc}") from exc
+
+
+def read_many(request: Request) -> list[Any]:
+    """The array in the body of a bulk request. Raises as `read_json` does."""
+    documents = read_json(request, BULK_MAX_BYTES)
+    if not isinstance(documents, list):
+        raise InvalidJob("body", f"must be an array of jobs, not {kind_of(documents)}")
+    if len(documents) > MAX_BULK:
+        raise InvalidJob("body", f"must not hold more than {MAX_BULK} jobs")
+    return documents
 
 
 def _require_json(request: Request) -> None:

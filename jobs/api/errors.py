@@ -13,13 +13,18 @@ from rest_framework.exceptions import APIException, MethodNotAllowed
 from jobs.api.answers import error_answer
 from jobs.errors import (
     ChronosError,
+    DefinitionExists,
+    DefinitionInUse,
+    DefinitionNotFound,
     DuplicateKey,
     InvalidJob,
     JobNotFound,
     KeyCollision,
     MalformedId,
     StoreUnavailable,
+    UnreadableDefinition,
     UnreadableJob,
+    VersionMismatch,
     WrongState,
 )
 
@@ -47,10 +52,14 @@ def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
             return error_answer(str(error), 409, status=error.status)
         case InvalidJob() | MalformedId():
             return error_answer(str(error), 400)
-        case JobNotFound():
+        case JobNotFound() | DefinitionNotFound():
             return error_answer(str(error), 404)
-        case KeyCollision() | UnreadableJob():
+        case KeyCollision() | UnreadableJob() | UnreadableDefinition():
             return error_answer(str(error), 409)
+        case DefinitionExists() | DefinitionInUse():
+            return error_answer(str(error), 409)
+        case VersionMismatch():
+            return error_answer(str(error), 412)
         case ChronosError():
             return _unavailable(error)
         case MethodNotAllowed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from functools import cache
@@ -13,7 +14,7 @@ from prometheus_client import Histogram
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
-_METHODS: Final = frozenset({"GET", "HEAD", "POST"})
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _seconds: Final = Histogram(
     "api_request_seconds",
     "Time from a request's arrival in Django to its answer",
@@ -41,7 +42,7 @@ def measure_requests(get_response: GetResponse) -> GetResponse:
 
 @cache
 def _shown_route(route: str) -> str:
-    return "/" + route.replace("<str:id>", "{id}")
+    return "/" + re.sub(r"<str:(\w+)>", r"{\1}", route)
 
 
 @cache

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
 from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 
 from jobs import registry
-from jobs.api.query import PARAMETERS
+from jobs.api.operation import (
+    ERRORS,
+    FOREIGN_HOST,
+    ID_PARAMETER,
+    JOB_ID,
+    LOCATION,
+    USED_KEY,
+    Operation,
+    json_response,
+    list_parameters,
+    operation,
+)
+from jobs.api.query import JOB_PARAMETERS
 from jobs.api.schemas import COMPONENTS, reference
+from jobs.api.v1.schemas import V1_COMPONENTS
 from jobs.lifecycle import job_id_for
 
-JOB_ID: Final = str(job_id_for("test-job-1"))
 _RUN_KEY: Final = "nightly-report-run-1790704800123001000"
 ONE_OFF: Final[dict[str, Any]] = {
     "idempotencyKey": "test-job-1",
@@ -99,113 +110,17 @@ _RUN: Final = {
     "templateId": _TEMPLATE["id"],
 }
 
-_ERRORS: Final[Mapping[int, tuple[str, dict[str, Any]]]] = {
-    400: (
-        "Something cannot be used. The sentence names it, and nothing was changed.",
-        {"error": "a job id has 24 hexadecimal digits"},
-    ),
-    404: ("No job has this id.", {"error": f"no job has the id {JOB_ID}"}),
-    409: (
-        "The job's status does not allow this, or it is no template. `status` is the current one.",
-        {"error": f"job {JOB_ID} is completed and cannot be cancelled", "status": "completed"},
-    ),
-    413: ("The body is over its limit.", {"error": "the body must not be larger than 1 MiB"}),
-    415: (
-        "The body does not say that it is JSON.",
-        {"error": "Content-Type must be application/json, in UTF-8"},
-    ),
-    500: ("A bug.", {"error": "internal error; the server's log has the details"}),
-    503: (
-        "MongoDB does not answer. Repeat the request after `Retry-After` seconds.",
-        {
-            "error": "the job store does not answer; whether anything was stored is unknown. Repeat"
-            " the request: an idempotencyKey is never stored twice."
-        },
-    ),
-}
-_FOREIGN_HOST: Final = {"error": "the Host header names no host of this API (ALLOWED_HOSTS)"}
-_USED_KEY: Final = (
-    "The idempotencyKey is used already. `id` is the job that holds it.",
-    {
-        "error": f"idempotencyKey 'test-job-1' is already used by job {JOB_ID}",
-        "id": JOB_ID,
-    },
-)
-
-Operation = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-def _json(
-    description: str, schema: Mapping[str, Any], *examples: tuple[str, Any]
-) -> OpenApiResponse:
-    return OpenApiResponse(
-        response=schema,
-        description=description,
-        examples=[OpenApiExample(name, value=value) for name, value in examples],
-    )
-
-
-def _header(name: str, description: str, *statuses: int) -> OpenApiParameter:
-    return OpenApiParameter(
-        name, location=OpenApiParameter.HEADER, description=description, response=list(statuses)
-    )
-
-
-_LOCATION: Final = _header("Location", "The new job's address.", 201)
-_LINK: Final = _header("Link", 'Leads to the next page, as rel="next"; absent on the last.', 200)
-_RETRY_AFTER: Final = _header("Retry-After", "Seconds.", 503)
-
-
-def _operation(
-    operation_id: str,
-    summary: str,
-    description: str,
-    answers: Mapping[Any, OpenApiResponse],
-    errors: Sequence[int],
-    *,
-    body: Mapping[str, Any] | None = None,
-    examples: Sequence[tuple[str, Any]] = (),
-    parameters: Sequence[OpenApiParameter] = (),
-    error_examples: Mapping[int, dict[str, Any]] | None = None,
-) -> Operation:
-    responses = dict(answers)
-    uses_store = 503 in errors
-    for code in errors:
-        meaning, example = _ERRORS[code]
-        example = (error_examples or {}).get(code, example)
-        responses.setdefault(code, _json(meaning, reference("Error"), ("error", example)))
-    decorator: Operation = extend_schema(
-        operation_id=operation_id,
-        summary=summary,
-        description=description,
-        tags=["jobs" if uses_store else "about"],
-        parameters=[*parameters, *([_RETRY_AFTER] if uses_store else [])],
-        request={"application/json": body} if body else None,
-        responses=responses,
-        examples=[OpenApiExample(name, value=value, request_only=True) for name, value in examples],
-    )
-    return decorator
-
-
-_ID_PARAMETER: Final = OpenApiParameter(
-    "id",
-    type={"type": "string", "pattern": "^[0-9a-fA-F]{24}$"},
-    location=OpenApiParameter.PATH,
-    description="Job id: 24 hexadecimal digits.",
-    examples=[OpenApiExample("id", value=JOB_ID)],
-)
-
 
 def _action(
     verb: str, summary: str, description: str, example: dict[str, Any], refusal: dict[str, Any]
 ) -> Operation:
-    return _operation(
+    return operation(
         f"{verb}Job",
         summary,
         f"{description} Takes no body.",
-        {200: _json("The job as it is now.", reference("Job"), ("job", example))},
+        {200: json_response("The job as it is now.", reference("Job"), ("job", example))},
         (400, 404, 409, 500, 503),
-        parameters=[_ID_PARAMETER],
+        parameters=[ID_PARAMETER],
         error_examples={409: refusal},
     )
 
@@ -214,33 +129,33 @@ def _is_no_template(verb: str) -> dict[str, Any]:
     return {"error": f"job {JOB_ID} is no template and cannot be {verb}", "status": "pending"}
 
 
-SUBMIT: Final = _operation(
+SUBMIT: Final = operation(
     "submitJob",
     "Submit a job or template",
     "Stores a one-off job (`scheduledAt`) or a recurring template (`cron`). 201 means that it is"
     " stored, not that it has run.",
     {
-        201: _json(
+        201: json_response(
             "The stored job.",
             reference("Job"),
             ("one-off", _PENDING),
             ("recurring", _TEMPLATE),
         ),
-        409: _json(_USED_KEY[0], reference("Error"), ("used key", _USED_KEY[1])),
+        409: json_response(USED_KEY[0], reference("Error"), ("used key", USED_KEY[1])),
     },
     (400, 413, 415, 500, 503),
     body=reference("Submission"),
-    parameters=[_LOCATION],
+    parameters=[LOCATION],
     examples=[("one-off", ONE_OFF), ("recurring", RECURRING)],
     error_examples={400: {"error": 'priority must be an integer of 32 bits, not "high"'}},
 )
-SUBMIT_MANY: Final = _operation(
+SUBMIT_MANY: Final = operation(
     "submitJobs",
     "Submit many jobs at once",
     "Up to 1,000 jobs in one body of up to 16 MiB, stored by one insert. Each item is judged alone:"
     " a bad one does not keep the others from being stored.",
     {
-        200: _json(
+        200: json_response(
             "One result for each item, in order.",
             {"type": "array", "items": reference("BulkResult")},
             (
@@ -248,7 +163,7 @@ SUBMIT_MANY: Final = _operation(
                 [
                     {"status": 201, "id": JOB_ID},
                     {"status": 400, "error": "tenantId is required"},
-                    {"status": 409, **_USED_KEY[1]},
+                    {"status": 409, **USED_KEY[1]},
                 ],
             ),
         )
@@ -261,43 +176,31 @@ SUBMIT_MANY: Final = _operation(
         413: {"error": "the body must not be larger than 16 MiB"},
     },
 )
-LIST: Final = _operation(
+LIST: Final = operation(
     "listJobs",
     "List a tenant's jobs",
     "Jobs, templates and runs, newest first, as a bare array. Unknown parameters are refused; an"
     " empty value counts as absent.",
     {
-        200: _json(
+        200: json_response(
             "One page of them.",
             {"type": "array", "items": reference("Job")},
             ("jobs", [_COMPLETED]),
         )
     },
     (400, 500, 503),
-    parameters=[
-        *(
-            OpenApiParameter(
-                name,
-                type=dict(parameter.schema),
-                required=parameter.required,
-                description=parameter.description,
-                examples=[OpenApiExample(name, value=parameter.example)],
-            )
-            for name, parameter in PARAMETERS.items()
-        ),
-        _LINK,
-    ],
+    parameters=list_parameters(JOB_PARAMETERS),
     error_examples={
         400: {"error": '"statsu" is not a parameter of the list; did you mean "status"?'}
     },
 )
-GET: Final = _operation(
+GET: Final = operation(
     "getJob",
     "Get a job",
     "The job's current state.",
-    {200: _json("The job.", reference("Job"), ("job", _COMPLETED))},
+    {200: json_response("The job.", reference("Job"), ("job", _COMPLETED))},
     (400, 404, 500, 503),
-    parameters=[_ID_PARAMETER],
+    parameters=[ID_PARAMETER],
 )
 CANCEL: Final = _action(
     "cancel",
@@ -310,7 +213,7 @@ CANCEL: Final = _action(
         "finishedAt": "2026-09-29T17:59:30Z",
         "updatedAt": "2026-09-29T17:59:30Z",
     },
-    _ERRORS[409][1],
+    ERRORS[409][1],
 )
 REDRIVE: Final = _action(
     "redrive",
@@ -335,17 +238,17 @@ RESUME: Final = _action(
     {**_TEMPLATE, "updatedAt": "2026-09-29T18:06:00Z"},
     _is_no_template("resumed"),
 )
-RUN: Final = _operation(
+RUN: Final = operation(
     "runJob",
     "Run a template now",
     "Spawns one run beside the template's occurrences, also while it is paused. Takes no body."
     " Repeating the request spawns another run. 409 for a job that is no template.",
-    {201: _json("The run.", reference("Job"), ("run", _RUN))},
+    {201: json_response("The run.", reference("Job"), ("run", _RUN))},
     (400, 404, 409, 500, 503),
-    parameters=[_ID_PARAMETER, _LOCATION],
+    parameters=[ID_PARAMETER, LOCATION],
     error_examples={409: _is_no_template("run")},
 )
-HEALTH: Final = _operation(
+HEALTH: Final = operation(
     "health",
     "Liveness",
     "Says that the process answers. Does not ask MongoDB.",
@@ -356,19 +259,19 @@ HEALTH: Final = _operation(
     },
     (500,),
 )
-OPENAPI: Final = _operation(
+OPENAPI: Final = operation(
     "openapi",
     "This document",
     "The API in OpenAPI 3.1.",
     {
-        200: _json(
+        200: json_response(
             "The document.", {"type": "object"}, ("document", {"openapi": "3.1.0", "paths": {}})
         )
     },
     (400, 500),
-    error_examples={400: _FOREIGN_HOST},
+    error_examples={400: FOREIGN_HOST},
 )
-DOCS: Final = _operation(
+DOCS: Final = operation(
     "docs",
     "This document, for people",
     "The same as a page without scripts.",
@@ -378,16 +281,20 @@ DOCS: Final = _operation(
         )
     },
     (400, 500),
-    error_examples={400: _FOREIGN_HOST},
+    error_examples={400: FOREIGN_HOST},
 )
+
+
+ALL_COMPONENTS: Final = COMPONENTS | V1_COMPONENTS
 
 
 def add_components(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add the shapes of the JSON to the generated document (POSTPROCESSING_HOOKS)."""
-    schemas = {name: dict(schema) for name, schema in COMPONENTS.items()}
-    properties = dict(schemas["Submission"]["properties"])
-    properties["jobType"] = properties["jobType"] | {"enum": sorted(registry.known_types())}
-    schemas["Submission"]["properties"] = properties
+    schemas = {name: dict(schema) for name, schema in ALL_COMPONENTS.items()}
+    for name in ("Submission", "DefinitionSubmission"):
+        properties = dict(schemas[name]["properties"])
+        properties["jobType"] = properties["jobType"] | {"enum": sorted(registry.known_types())}
+        schemas[name]["properties"] = properties
     result.setdefault("components", {})["schemas"] = schemas
     return result
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from bson import ObjectId
 from django.http import QueryDict
+from rest_framework.request import Request
 
-from jobs.api.cursor import position_of
+from jobs.api.cursor import cursor_of, position_of
 from jobs.errors import InvalidJob, MalformedId
+from jobs.instants import parse_instant
 from jobs.lifecycle import Status, job_id_for
+from jobs.repository.jobs import Position
+from jobs.wording import unknown_name
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 5000
@@ -24,8 +28,8 @@ _ID_LENGTH: Final = 24
 class Parameter:
     """One query parameter.
 
-    `parse` turns its text into an argument of `JobStore.page`, or raises ValueError with the end
-    of a sentence that begins with the parameter's name.
+    `parse` turns its text into an argument of what reads the list, or raises ValueError with the
+    end of a sentence that begins with the parameter's name.
     """
 
     argument: str
@@ -47,17 +51,23 @@ def parse_id(text: str) -> ObjectId:
     return ObjectId(text)
 
 
-def list_arguments(query: QueryDict) -> dict[str, Any]:
-    """The arguments of `JobStore.page` that a query string asks for. An empty value asks nothing.
+def list_arguments(query: QueryDict, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """The arguments that a query string asks for. An empty value asks nothing.
+
+    Args:
+        query: the query string.
+        parameters: those that the list takes. One with the argument `limit` is taken for granted.
 
     Raises:
         InvalidJob: a parameter is missing, unknown or not usable.
     """
     arguments: dict[str, Any] = {"limit": DEFAULT_LIMIT}
     for name, text in query.items():
-        parameter = PARAMETERS.get(name)
+        parameter = parameters.get(name)
         if parameter is None:
-            raise InvalidJob("", _unknown_parameter(name))
+            raise InvalidJob(
+                "", unknown_name(name, parameters, "{} is not a parameter of the list")
+            )
         if not text:
             continue
         try:
@@ -66,16 +76,10 @@ def list_arguments(query: QueryDict) -> dict[str, Any]:
             raise InvalidJob(name, str(exc)) from exc
         except MalformedId as exc:
             raise InvalidJob(name, f"is malformed: {exc}") from exc
-    for name, parameter in PARAMETERS.items():
+    for name, parameter in parameters.items():
         if parameter.required and parameter.argument not in arguments:
             raise InvalidJob(name, "is required")
     return arguments
-
-
-def _unknown_parameter(name: str) -> str:
-    close = difflib.get_close_matches(name[:_ID_LENGTH], PARAMETERS, n=1)
-    hint = f'; did you mean "{close[0]}"?' if close else ""
-    return f'"{name[:_ID_LENGTH]}" is not a parameter of the list{hint}'
 
 
 def _status(text: str) -> Status:
@@ -93,21 +97,49 @@ def _limit(text: str) -> int:
     return MAX_LIMIT if len(digits) > len(str(MAX_LIMIT)) else min(int(digits), MAX_LIMIT)
 
 
-PARAMETERS: Final[Mapping[str, Parameter]] = {
-    "tenantId": Parameter(
-        "tenant_id", str, {"type": "string"}, "Whose jobs and templates.", "tenant-a", required=True
-    ),
-    "status": Parameter(
-        "status",
-        _status,
-        {"type": "string", "enum": [str(status) for status in Status]},
-        "Only jobs with this status.",
-        "dlq",
-    ),
-    "jobType": Parameter(
-        "job_type", str, {"type": "string"}, "Only jobs of this type.", "log-message"
-    ),
-    "tag": Parameter("tag", str, {"type": "string"}, "Only jobs that carry this tag.", "nightly"),
+TENANT: Final = Parameter("tenant_id", str, {"type": "string"}, "Whose.", "tenant-a", required=True)
+STATUS: Final = Parameter(
+    "status",
+    _status,
+    {"type": "string", "enum": [str(status) for status in Status]},
+    "Only jobs with this status.",
+    "dlq",
+)
+JOB_TYPE: Final = Parameter(
+    "job_type", str, {"type": "string"}, "Only those of this type.", "log-message"
+)
+TAG: Final = Parameter("tag", str, {"type": "string"}, "Only those that carry this tag.", "nightly")
+DEFINITION: Final = Parameter(
+    "definition", str, {"type": "string"}, "Only those made from this definition.", "send-invoice"
+)
+LIMIT: Final = Parameter(
+    "limit",
+    _limit,
+    {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+    f"At most so many; what is no positive number means {DEFAULT_LIMIT}, larger ones"
+    f" {MAX_LIMIT}. A page ends sooner where payloads are large.",
+    50,
+)
+CURSOR: Final = Parameter(
+    "before",
+    position_of,
+    {"type": "string"},
+    "Where to go on: taken from the `Link` header of the page before.",
+    "AAABoilcCA8qsgvJ4M6veD-q6_k",
+)
+
+
+def instant(argument: str, description: str) -> Parameter:
+    """A parameter that holds an instant."""
+    schema = {"type": "string", "format": "date-time"}
+    return Parameter(argument, parse_instant, schema, description, "2026-09-29T18:00:00Z")
+
+
+JOB_PARAMETERS: Final[Mapping[str, Parameter]] = {
+    "tenantId": TENANT,
+    "status": STATUS,
+    "jobType": JOB_TYPE,
+    "tag": TAG,
     "templateId": Parameter(
         "template_id",
         parse_id,
@@ -115,20 +147,33 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
         "Only runs of this template.",
         str(job_id_for("nightly-report")),
     ),
-    "limit": Parameter(
-        "limit",
-        _limit,
-        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
-        f"At most so many; what is no positive number means {DEFAULT_LIMIT}, larger ones"
-        f" {MAX_LIMIT}. A page ends sooner where payloads are large.",
-        50,
-    ),
-    "cursor": Parameter(
-        "before",
-        position_of,
-        {"type": "string"},
-        "Where to go on: taken from the `Link` header of the page before. Following `Link` visits"
-        " each job exactly once, also while jobs are being submitted.",
-        "AAABoilcCA8qsgvJ4M6veD-q6_k",
-    ),
+    "limit": LIMIT,
+    "cursor": CURSOR,
 }
+SCHEDULE_PARAMETERS: Final[Mapping[str, Parameter]] = {
+    "tenantId": TENANT,
+    "status": STATUS,
+    "definition": DEFINITION,
+    "tag": TAG,
+    "from": instant("due_from", "Only those due at this instant or later."),
+    "to": instant("due_before", "Only those due before this instant."),
+    "limit": LIMIT,
+    "cursor": CURSOR,
+}
+ONE_PARAMETERS: Final[Mapping[str, Parameter]] = {"tenantId": TENANT}
+"""Of what is found by tenant and name."""
+DEFINITION_PARAMETERS: Final[Mapping[str, Parameter]] = {
+    "tenantId": TENANT,
+    "jobType": JOB_TYPE,
+    "tag": TAG,
+    "limit": LIMIT,
+    "cursor": CURSOR,
+}
+
+
+def next_link(request: Request, position: Position | None) -> dict[str, str]:
+    """The `Link` header that leads to the page that begins there; none after the last page."""
+    if position is None:
+        return {}
+    query = request.GET.dict() | {"cursor": cursor_of(position)}
+    return {"Link": f'<{request.path}?{urlencode(query)}>; rel="next"'}

@@ -9,6 +9,9 @@ from typing import Any, Final
 
 from bson import ObjectId
 
+from jobs.definitions import Definition
+from jobs.delivery.config import without_secrets
+from jobs.errors import InvalidJob
 from jobs.instants import format_instant
 from jobs.json_text import NotJson, loads
 from jobs.lifecycle import Attempt, Job
@@ -30,6 +33,8 @@ def job_body(job: Job | BrokenJob) -> dict[str, Any]:
     body["priority"] = job.priority
     body["status"] = job.status
     body["scheduledAt"] = format_instant(job.scheduled_at)
+    if job.is_schedule:
+        body["bucket"] = format_instant(job.bucket)
     for name, attribute, shown in _OPTIONAL:
         value = getattr(job, attribute)
         if value is not None:
@@ -53,6 +58,15 @@ def _decoded(text: str) -> Any:
         return text
 
 
+def shown_delivery(text: str) -> Any:
+    """A stored delivery as it is shown, without its secrets."""
+    try:
+        return without_secrets(text)
+    except InvalidJob as exc:
+        # Somebody edited it by hand: its text may hold what nobody should see.
+        return f"cannot be shown: {exc}"
+
+
 _OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
     ("cron", "cron", None),
     ("timezone", "timezone", None),
@@ -64,6 +78,7 @@ _OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
     ("occurrenceAt", "occurrence_at", format_instant),
     ("definition", "definition", None),
     ("definitionVersion", "definition_version", None),
+    ("delivery", "delivery", shown_delivery),
     ("retry", "retry", None),
     ("timeoutSeconds", "timeout_seconds", None),
     ("queuedAt", "queued_at", format_instant),
@@ -76,9 +91,18 @@ _OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
     ("lastError", "last_error", None),
     ("result", "result", _decoded),
 )
+_DEFINITION_OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
+    ("description", "description", None),
+    ("delivery", "delivery", shown_delivery),
+    ("payload", "payload", _decoded),
+    ("priority", "priority", None),
+    ("maxAttempts", "max_attempts", None),
+    ("retry", "retry", None),
+    ("timeoutSeconds", "timeout_seconds", None),
+)
 SHOWN: Final = (
     *("id", "idempotencyKey", "tenantId", "jobType", "payload", "priority", "status"),
-    *("scheduledAt", *(name for name, _, _ in _OPTIONAL), "tags", "history"),
+    *("scheduledAt", "bucket", *(name for name, _, _ in _OPTIONAL), "tags", "history"),
     *("attempts", "maxAttempts", "createdAt", "updatedAt"),
 )
 """Every field that a job may show, in order."""
@@ -104,6 +128,8 @@ def _attempt_body(attempt: Attempt) -> dict[str, Any]:
 def _broken_body(job: BrokenJob) -> dict[str, Any]:
     document = job.document
     shown = {name: _as_it_is(document[name]) for name in SHOWN if name in document}
+    if "delivery" in shown:
+        shown["delivery"] = shown_delivery(str(shown["delivery"]))
     return {"id": str(job.id), **shown, "unreadable": job.problem}
 
 
@@ -121,3 +147,22 @@ def _as_it_is(value: Any) -> Any:
     if isinstance(value, list):
         return [_as_it_is(item) for item in value]
     return repr(value)
+
+
+def definition_body(definition: Definition) -> dict[str, Any]:
+    """A definition as it is shown."""
+    body: dict[str, Any] = {
+        "name": definition.name,
+        "tenantId": definition.tenant_id,
+        "version": definition.version,
+        "jobType": definition.job_type,
+    }
+    for name, attribute, shown in _DEFINITION_OPTIONAL:
+        value = getattr(definition, attribute)
+        if value is not None:
+            body[name] = shown(value) if shown else value
+    if definition.tags:
+        body["tags"] = definition.tags
+    body["createdAt"] = format_instant(definition.created_at)
+    body["updatedAt"] = format_instant(definition.updated_at)
+    return body

@@ -7,7 +7,7 @@ from typing import Any, Final
 from jobs.fields import FIELDS
 from jobs.lifecycle import Outcome, Status, job_id_for
 
-_ID: Final[dict[str, Any]] = {
+ID: Final[dict[str, Any]] = {
     "type": "string",
     "pattern": "^[0-9a-f]{24}$",
     "examples": [str(job_id_for("test-job-1"))],
@@ -20,11 +20,11 @@ def reference(component: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{component}"}
 
 
-def _instant(description: str) -> dict[str, Any]:
+def instant(description: str) -> dict[str, Any]:
     return {"type": "string", "format": "date-time", "description": description}
 
 
-def _count(description: str) -> dict[str, Any]:
+def count(description: str) -> dict[str, Any]:
     return {"type": "integer", "minimum": 0, "description": description}
 
 
@@ -43,8 +43,8 @@ ATTEMPT: Final[dict[str, Any]] = {
     "properties": {
         "number": {"type": "integer", "minimum": 1, "description": "1 for the first."},
         "executor": {"type": "string", "description": "The process that ran it."},
-        "startedAt": _instant("When the handler started."),
-        "finishedAt": _instant("When it ended."),
+        "startedAt": instant("When the handler started."),
+        "finishedAt": instant("When it ended."),
         "outcome": {
             "type": "string",
             "enum": [str(outcome) for outcome in Outcome],
@@ -57,6 +57,14 @@ ATTEMPT: Final[dict[str, Any]] = {
     },
 }
 
+SHOWN_DELIVERY: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "Where and how it is delivered, as submitted but for what is secret:"
+    " `hasSecret` says that requests are signed, `secretHeaderNames` which secret headers they"
+    " carry.",
+    "additionalProperties": True,
+}
+
 JOB: Final[dict[str, Any]] = {
     "type": "object",
     "description": "A job or template. Fields that do not apply are absent; times are UTC.",
@@ -65,31 +73,32 @@ JOB: Final[dict[str, Any]] = {
         *("attempts", "maxAttempts", "createdAt", "updatedAt"),
     ],
     "properties": {
-        "id": {**_ID, "description": "Made from the idempotencyKey, so known before the answer."},
+        "id": {**ID, "description": "Made from the idempotencyKey, so known before the answer."},
         **{name: dict(field.schema) for name, field in FIELDS.items()},
         "status": {
             **_STATUS,
             "description": "pending → queued → claimed → running → completed; back to pending for"
             " another attempt; dlq when there is none left; cancelled; paused (templates).",
         },
-        "attempts": _count("Tries that were used up."),
-        "createdAt": _instant("When it was submitted."),
-        "updatedAt": _instant("When it last moved."),
-        "missed": _count("Template: occurrences that passed without a run."),
-        "skipped": _count("Template: occurrences not run because an earlier run was not over."),
-        "templateId": {**_ID, "description": "Run: the template that spawned it."},
-        "occurrenceAt": _instant(
+        "attempts": count("Tries that were used up."),
+        "createdAt": instant("When it was submitted."),
+        "updatedAt": instant("When it last moved."),
+        "missed": count("Template: occurrences that passed without a run."),
+        "skipped": count("Template: occurrences not run because an earlier run was not over."),
+        "templateId": {**ID, "description": "Run: the template that spawned it."},
+        "occurrenceAt": instant(
             "Run: the occurrence it stands for; absent when asked for by /run."
         ),
-        "definition": {"type": "string", "description": "The definition that it was made from."},
+        "delivery": SHOWN_DELIVERY,
+        "bucket": instant("One-time schedule: the minute that it is due in."),
         "definitionVersion": {"type": "integer", "minimum": 1, "description": "Its version then."},
-        "queuedAt": _instant("When it was handed to Kafka."),
+        "queuedAt": instant("When it was handed to Kafka."),
         "claimedBy": {"type": "string", "description": "The executor that has, or had, it."},
-        "claimedAt": _instant("When that executor took it."),
-        "leaseUntil": _instant("Until when its executor holds it without a sign of life."),
-        "startedAt": _instant("When the last attempt started."),
-        "finishedAt": _instant("When it ended for good."),
-        "expiresAt": _instant("When it is deleted, where a retention is set."),
+        "claimedAt": instant("When that executor took it."),
+        "leaseUntil": instant("Until when its executor holds it without a sign of life."),
+        "startedAt": instant("When the last attempt started."),
+        "finishedAt": instant("When it ended for good."),
+        "expiresAt": instant("When it is deleted, where a retention is set."),
         "lastError": {"type": "string", "description": "Why the last failed attempt failed."},
         "result": {"description": "What the handler returned: any JSON."},
         "history": {
@@ -111,7 +120,7 @@ ERROR: Final[dict[str, Any]] = {
     "required": ["error"],
     "properties": {
         "error": {"type": "string", "description": "A sentence; of bad input it names the field."},
-        "id": {**_ID, "description": "409 for a used key: the job that holds it."},
+        "id": {**ID, "description": "409 for a used key: the job that holds it."},
         "status": {**_STATUS, "description": "409 for a wrong state: the job's current status."},
     },
     "additionalProperties": False,
@@ -127,7 +136,7 @@ BULK_RESULT: Final[dict[str, Any]] = {
             "enum": [201, 400, 409],
             "description": "The status that POST /jobs would have answered.",
         },
-        "id": {**_ID, "description": "201: the new job. 409: the job that holds the key."},
+        "id": {**ID, "description": "201: the new job. 409: the job that holds the key."},
         "error": {"type": "string", "description": "400 and 409: why it was not stored."},
     },
     "additionalProperties": False,

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
-from urllib.parse import urlencode
+from typing import Final
 
 from django.http import HttpResponse
 from django.shortcuts import render
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from jobs import services
 from jobs.api import openapi, pages
-from jobs.api.answers import json_answer
-from jobs.api.body import BULK_MAX_BYTES, read_json
-from jobs.api.cursor import cursor_of
-from jobs.api.query import list_arguments, parse_id
+from jobs.api.answers import bulk_answer, created, json_answer
+from jobs.api.body import read_json, read_many
+from jobs.api.query import JOB_PARAMETERS, list_arguments, next_link, parse_id
 from jobs.api.representation import job_body
-from jobs.errors import DuplicateKey, InvalidJob, KeyCollision
-from jobs.json_text import kind_of
-from jobs.lifecycle import Job
-from jobs.services import Refusal
+from jobs.api.view import ApiView
 
-MAX_BULK: Final = 1000
 # The documentation page needs its own style and nothing else.
 _PAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-
-
-class ApiView(APIView):
-    """A view that answers in JSON, whatever the client accepts."""
-
-    http_method_names = ("get", "head", "post")
-    # What REST framework would add to every answer; `Allow` comes with 405.
-    default_response_headers: ClassVar[dict[str, str]] = {}
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Nothing to negotiate, and nobody to authenticate yet."""
 
 
 class JobsView(ApiView):
@@ -43,16 +25,13 @@ class JobsView(ApiView):
 
     @openapi.SUBMIT
     def post(self, request: Request) -> HttpResponse:
-        return _created(services.default().submit(read_json(request)))
+        return created(services.default().submit(read_json(request)))
 
     @openapi.LIST
     def get(self, request: Request) -> HttpResponse:
-        arguments = list_arguments(request.GET)
+        arguments = list_arguments(request.GET, JOB_PARAMETERS)
         page = services.default().repository.jobs.page(**arguments)
-        headers = {}
-        if page.next is not None:
-            query = request.GET.dict() | {"cursor": cursor_of(page.next)}
-            headers["Link"] = f'<{request.path}?{urlencode(query)}>; rel="next"'
+        headers = next_link(request, page.next)
         return json_answer([job_body(job) for job in page.jobs], headers=headers)
 
 
@@ -61,13 +40,7 @@ class BulkView(ApiView):
 
     @openapi.SUBMIT_MANY
     def post(self, request: Request) -> HttpResponse:
-        documents = read_json(request, BULK_MAX_BYTES)
-        if not isinstance(documents, list):
-            raise InvalidJob("body", f"must be an array of jobs, not {kind_of(documents)}")
-        if len(documents) > MAX_BULK:
-            raise InvalidJob("body", f"must not hold more than {MAX_BULK} jobs")
-        results = services.default().submit_many(documents)
-        return json_answer([_bulk_result(result) for result in results])
+        return bulk_answer(services.default().submit_many(read_many(request)))
 
 
 class JobView(ApiView):
@@ -115,7 +88,7 @@ class RunView(ApiView):
 
     @openapi.RUN
     def post(self, request: Request, id: str) -> HttpResponse:
-        return _created(services.default().run_now(parse_id(id)))
+        return created(services.default().run_now(parse_id(id)))
 
 
 class HealthView(ApiView):
@@ -142,19 +115,3 @@ class DocsView(ApiView):
         page = render(request._request, "api/docs.html", pages.docs_context(openapi.document()))
         page["Content-Security-Policy"] = _PAGE_POLICY
         return page
-
-
-def _created(job: Job) -> HttpResponse:
-    return json_answer(job_body(job), 201, {"Location": f"/jobs/{job.id}"})
-
-
-def _bulk_result(result: Job | Refusal) -> dict[str, Any]:
-    match result:
-        case Job():
-            return {"status": 201, "id": str(result.id)}
-        case DuplicateKey():
-            return {"status": 409, "error": str(result), "id": result.job_id}
-        case KeyCollision():
-            return {"status": 409, "error": str(result)}
-        case InvalidJob():
-            return {"status": 400, "error": str(result)}

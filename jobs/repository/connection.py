@@ -18,12 +18,14 @@ from jobs.repository.census import Census
 from jobs.repository.claims import ClaimStore
 from jobs.repository.clock import StoreClock
 from jobs.repository.dead_letters import DeadLetterStore
+from jobs.repository.definitions import DefinitionStore
 from jobs.repository.dispatch import DispatchStore
 from jobs.repository.interventions import InterventionStore
 from jobs.repository.jobs import JobStore
 from jobs.repository.nodes import NodeStore
 from jobs.repository.outages import outages_named
 from jobs.repository.recovery import RecoveryStore
+from jobs.repository.sealed import SealedStore
 from jobs.repository.templates import TemplateStore
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ class Repository:
         self.dead_letters = DeadLetterStore(collection)
         self.census = Census(collection)
         self.templates = TemplateStore(collection, retention)
+        self.definitions = DefinitionStore(self._database["definitions"])
+        self.sealed = (SealedStore(collection), SealedStore(self._database["definitions"]))
         self.nodes = NodeStore(self._database["nodes"])
         self.buckets = BucketStore(self._database["schedule_buckets"])
         self.attempt_logs = AttemptLogStore(self._database["attempt_logs"], config.retention_logs)

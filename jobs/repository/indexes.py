@@ -19,6 +19,16 @@ IN_FLIGHT_INDEX: Final = "in_flight"
 TEMPLATES_DUE: Final = "templates_due"
 LIVE_RUNS: Final = "live_runs"
 UNANNOUNCED: Final = "unannounced"
+TENANT_LIST: Final = "tenant_list"
+EXECUTIONS_OF_TEMPLATE: Final = "template"
+EXECUTIONS_OF_DEFINITION: Final = "definition"
+TEMPLATES_BY_DEFINITION: Final = "templates_by_definition"
+SCHEDULES: Final = {
+    "schedules": (),
+    "schedules_by_definition": ("definition",),
+    "schedules_by_tag": ("tags",),
+}
+"""The indexes of one-time schedules, and what each finds them by beside the tenant."""
 
 _IN_FLIGHT = [str(status) for status in IN_FLIGHT]
 _LIVE = [str(status) for status in LIVE]
@@ -64,7 +74,7 @@ JOBS: Final = (
     # one template's runs.
     IndexModel(
         [("tenantId", ASCENDING), ("createdAt", DESCENDING), ("_id", DESCENDING)],
-        name="tenant_list",
+        name=TENANT_LIST,
     ),
     IndexModel(
         [("tenantId", ASCENDING), ("createdAt", DESCENDING), ("_id", DESCENDING)],
@@ -76,6 +86,30 @@ JOBS: Final = (
         name="template_runs",
         partialFilterExpression={"templateId": {"$exists": True}},
     ),
+    # Whether templates use a definition, before it is deleted.
+    IndexModel(
+        [("tenantId", ASCENDING), ("definition", ASCENDING)],
+        name=TEMPLATES_BY_DEFINITION,
+        partialFilterExpression={KIND: TEMPLATE, "definition": {"$exists": True}},
+    ),
+    # One-time schedules, the latest due first: of a tenant, of one definition, with one tag. Jobs
+    # without a definition are in none of them.
+    *(
+        IndexModel(
+            [
+                ("tenantId", ASCENDING),
+                *((each, ASCENDING) for each in by),
+                ("scheduledAt", DESCENDING),
+                ("_id", DESCENDING),
+            ],
+            name=name,
+            partialFilterExpression={
+                KIND: RUNNABLE,
+                **{each: {"$exists": True} for each in ("definition", *by)},
+            },
+        )
+        for name, by in SCHEDULES.items()
+    ),
     # RETENTION_*: absent, and so free of cost, where nothing is set.
     IndexModel([("expiresAt", ASCENDING)], name="expiry", sparse=True, expireAfterSeconds=0),
 )
@@ -83,25 +117,64 @@ NODES: Final = (
     # A process that left without a word is forgotten after a day.
     IndexModel([("seenAt", ASCENDING)], name="seen", expireAfterSeconds=86_400),
 )
-# RETENTION_LOGS.
-ATTEMPT_LOGS: Final = (IndexModel([("expiresAt", ASCENDING)], name="expiry", expireAfterSeconds=0),)
+DEFINITIONS: Final = (
+    IndexModel(
+        [("tenantId", ASCENDING), ("createdAt", DESCENDING), ("_id", DESCENDING)],
+        name="tenant_list",
+    ),
+)
 BUCKETS: Final = (IndexModel([("openedAt", ASCENDING)], name="age", expireAfterSeconds=7 * 86_400),)
 OBSOLETE: Final = ("due",)
 """Of earlier versions. A changed index gets a new name, so that it is there before the old goes."""
+EXECUTIONS: Final = (
+    # Lists, newest first, and the cursor. Each attempt pays for the first; the others cost nothing
+    # where no template or definition is concerned. Those of a job are a range of `_id`.
+    IndexModel(
+        [("tenantId", ASCENDING), ("startedAt", DESCENDING), ("_id", DESCENDING)],
+        name=TENANT_LIST,
+    ),
+    IndexModel(
+        [("templateId", ASCENDING), ("startedAt", DESCENDING), ("_id", DESCENDING)],
+        name=EXECUTIONS_OF_TEMPLATE,
+        partialFilterExpression={"templateId": {"$exists": True}},
+    ),
+    IndexModel(
+        [
+            ("tenantId", ASCENDING),
+            ("definition", ASCENDING),
+            ("startedAt", DESCENDING),
+            ("_id", DESCENDING),
+        ],
+        name=EXECUTIONS_OF_DEFINITION,
+        partialFilterExpression={"definition": {"$exists": True}},
+    ),
+    # RETENTION_EXECUTIONS.
+    IndexModel([("expiresAt", ASCENDING)], name="expiry", sparse=True, expireAfterSeconds=0),
+)
+# RETENTION_LOGS.
+ATTEMPT_LOGS: Final = (IndexModel([("expiresAt", ASCENDING)], name="expiry", expireAfterSeconds=0),)
 
 
 def ensure(database: Database[dict[str, Any]]) -> None:
     """Create what is missing, and drop what is obsolete. Repeatable."""
     database["jobs"].create_indexes(list(JOBS))
     database["nodes"].create_indexes(list(NODES))
+    database["definitions"].create_indexes(list(DEFINITIONS))
+    database["executions"].create_indexes(list(EXECUTIONS))
+    database["attempt_logs"].create_indexes(list(ATTEMPT_LOGS))
     database["schedule_buckets"].create_indexes(list(BUCKETS))
     for name in OBSOLETE:
         if name in database["jobs"].index_information():
             database["jobs"].drop_index(name)
-    database["attempt_logs"].create_indexes(list(ATTEMPT_LOGS))
 
 
 def missing(database: Database[dict[str, Any]]) -> list[str]:
     """Names of the indexes that `ensure` would create."""
-    there = set(database["jobs"].index_information())
-    return [model.document["name"] for model in JOBS if model.document["name"] not in there]
+    wanted = {"jobs": JOBS, "executions": EXECUTIONS, "attempt_logs": ATTEMPT_LOGS}
+    return [
+        f"{collection}.{name}"
+        for collection, models in wanted.items()
+        for there in [database[collection].index_information()]
+        for name in (model.document["name"] for model in models)
+        if name not in there
+    ]

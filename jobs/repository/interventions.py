@@ -11,7 +11,7 @@ from pymongo import ReturnDocument
 from pymongo.collection import Collection
 
 from jobs.lifecycle import LIVE, Job, Status
-from jobs.repository.documents import KIND, TEMPLATE, BrokenJob, read_document
+from jobs.repository.documents import KIND, RUNNABLE, TEMPLATE, BrokenJob, read_document
 from jobs.repository.outages import outages_named
 
 # What a job has only while it is queued, leased or over.
@@ -67,6 +67,16 @@ class InterventionStore:
                 }
             },
             _TRACES,
+        )
+
+    def reschedule(
+        self, job_id: ObjectId, *, due_at: datetime, now: datetime
+    ) -> Job | BrokenJob | None:
+        """Give a pending job another time."""
+        return self._move(
+            {"_id": job_id, KIND: RUNNABLE},
+            (Status.PENDING,),
+            {"$set": {"scheduledAt": due_at, "updatedAt": now}},
         )
 
     def pause(self, job_id: ObjectId, *, now: datetime) -> Job | BrokenJob | None:

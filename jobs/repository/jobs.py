@@ -14,18 +14,26 @@ from pymongo.errors import BulkWriteError
 
 from jobs.errors import JobNotFound, KeyCollision
 from jobs.lifecycle import Job, Status
-from jobs.repository.documents import BrokenJob, from_document, read_document, to_document
+from jobs.repository.documents import (
+    KIND,
+    RUNNABLE,
+    BrokenJob,
+    from_document,
+    read_document,
+    to_document,
+)
+from jobs.repository.indexes import SCHEDULES
 from jobs.repository.outages import outages_named
 
 _DUPLICATE_KEY = 11000
-_PAGE_MS: Final = 10_000
+PAGE_MS: Final = 10_000
 # Payloads and results in one page, about: 5,000 jobs could hold gigabytes.
 _PAGE_CHARACTERS: Final = 16 << 20
 
 Position = tuple[datetime, ObjectId]
-"""A place in a list: `createdAt` and id of the job before it."""
-_NEWEST: Final[Position] = (datetime.max.replace(tzinfo=UTC), ObjectId(b"\xff" * 12))
-_OLDEST: Final = datetime.min.replace(tzinfo=UTC)
+"""A place in a list: an instant and the id of the entry before it."""
+NEWEST: Final[Position] = (datetime.max.replace(tzinfo=UTC), ObjectId(b"\xff" * 12))
+OLDEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,6 @@ class JobStore:
             raise JobNotFound(f"no job has the id {job_id}")
         return read_document(document)
 
-    @outages_named()
     def page(
         self,
         tenant_id: str,
@@ -143,36 +150,85 @@ class JobStore:
             status, job_type, tag, template_id: only these; None: all.
             before: `next` of the page before; None: from the newest.
         """
-        created_at, job_id = before or _NEWEST
-        query: dict[str, Any] = {
-            "tenantId": tenant_id,
-            "createdAt": {"$gte": _OLDEST, "$lte": created_at},
+        query = _query(
+            tenantId=tenant_id, status=status, jobType=job_type, tags=tag, templateId=template_id
+        )
+        return self._page(query, "createdAt", limit, before)
+
+    def schedules(
+        self,
+        tenant_id: str,
+        *,
+        limit: int,
+        status: Status | None = None,
+        definition: str | None = None,
+        tag: str | None = None,
+        due_from: datetime | None = None,
+        due_before: datetime | None = None,
+        before: Position | None = None,
+    ) -> Page:
+        """A tenant's one-time schedules, the latest due first.
+
+        One that is retried or rescheduled changes its place in this order.
+
+        Args:
+            tenant_id: whose.
+            limit: as in `page`.
+            status, definition, tag: only these; None: all.
+            due_from: inclusive, aware UTC; None: from the first.
+            due_before: exclusive; None: to the last.
+            before: as in `page`, with `scheduledAt` in the place of `createdAt`.
+        """
+        query = _query(tenantId=tenant_id, status=status, definition=definition, tags=tag)
+        query |= {KIND: RUNNABLE, "templateId": {"$exists": False}}
+        query.setdefault("definition", {"$exists": True})
+        named = tuple(name for name in ("definition", "tags") if isinstance(query.get(name), str))
+        index = next(name for name, by in SCHEDULES.items() if by == named[:1])
+        window = (due_from or OLDEST, due_before)
+        return self._page(query, "scheduledAt", limit, before, window=window, hint=index)
+
+    @outages_named()
+    def _page(
+        self,
+        query: Mapping[str, Any],
+        order: str,
+        limit: int,
+        before: Position | None,
+        *,
+        window: tuple[datetime, datetime | None] = (OLDEST, None),
+        hint: str | None = None,
+    ) -> Page:
+        """One page of a list, with the largest of an instant first."""
+        at, job_id = before or NEWEST
+        since, until = window
+        found_by: dict[str, Any] = {
+            **query,
+            order: {"$gte": since, "$lte": at, **({} if until is None else {"$lt": until})},
             "_id": {"$type": "objectId"},
         }
-        filters: Mapping[str, Any] = {
-            "status": None if status is None else str(status),
-            "jobType": job_type,
-            "tags": tag,
-            "templateId": template_id,
-        }
-        query.update({name: value for name, value in filters.items() if value is not None})
         if before is not None:
-            query["$or"] = [
-                {"createdAt": {"$lt": created_at}},
-                {"createdAt": created_at, "_id": {"$lt": job_id}},
-            ]
+            found_by["$or"] = [{order: {"$lt": at}}, {order: at, "_id": {"$lt": job_id}}]
         # One more than asked for tells whether there is a next page.
-        found = self._jobs.find(query, batch_size=limit + 1).limit(limit + 1)
-        found.sort([("createdAt", DESCENDING), ("_id", DESCENDING)]).max_time_ms(_PAGE_MS)
+        found = self._jobs.find(found_by, batch_size=limit + 1, hint=hint).limit(limit + 1)
+        found.sort([(order, DESCENDING), ("_id", DESCENDING)]).max_time_ms(PAGE_MS)
         shown: list[dict[str, Any]] = []
         size = 0
         for document in found:
             if len(shown) == limit or size > _PAGE_CHARACTERS:
                 last = shown[-1]
-                return Page(_read_all(shown), next=(last["createdAt"], last["_id"]))
+                return Page(_read_all(shown), next=(last[order], last["_id"]))
             shown.append(document)
             size += len(str(document.get("payload", ""))) + len(str(document.get("result", "")))
         return Page(_read_all(shown), next=None)
+
+
+def _query(**filters: Any) -> dict[str, Any]:
+    """The filters that are there."""
+    return {
+        name: str(value) if isinstance(value, Status) else value
+        for name, value in filters.items()
+        if value is not None
+    }
 
 
 def _read_all(documents: Sequence[Mapping[str, Any]]) -> list[Job | BrokenJob]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobs.load.plan import PAYLOAD, Plan
-from jobs.submission import job_from
+from jobs.submission import Catalog, job_from
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -44,7 +44,7 @@ def test_jobs_are_due_in_whole_milliseconds_after_their_delay(rate: float | None
 def test_a_document_is_a_job_with_its_own_key() -> None:
     document = plan().document(2, NOW)
 
-    job = job_from(document, now=NOW, job_types={"noop"})
+    job = job_from(document, now=NOW, catalog=Catalog({"noop"}))
     assert job.idempotency_key == "load-2"
     assert job.tenant_id == "load"
     assert job.scheduled_at == plan().due_at(2, NOW)

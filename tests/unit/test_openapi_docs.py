@@ -9,22 +9,29 @@ import pytest
 from django.conf import settings
 
 from jobs.api import openapi
-from jobs.api.query import PARAMETERS
+from jobs.api.query import DEFINITION_PARAMETERS, JOB_PARAMETERS, SCHEDULE_PARAMETERS
 from jobs.api.representation import SHOWN
 from jobs.api.schemas import ATTEMPT
+from jobs.api.v1.schemas import V1_COMPONENTS
 from jobs.fields import FIELDS
 from jobs.lifecycle import Status, job_id_for
 from jobs.retry import POLICY_SCHEMA
 
-PAGE = (Path(settings.BASE_DIR) / "docs" / "api.md").read_text()
+DOCS = Path(settings.BASE_DIR) / "docs"
+PAGE = (DOCS / "api.md").read_text() + (DOCS / "definitions.md").read_text()
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *dict.fromkeys([*FIELDS, *SHOWN, "unreadable", *PARAMETERS, *Status]),
+        *dict.fromkeys([*FIELDS, *SHOWN, "unreadable", *JOB_PARAMETERS, *Status]),
         *ATTEMPT["properties"],
         *POLICY_SCHEMA["properties"],
+        *SCHEDULE_PARAMETERS,
+        *DEFINITION_PARAMETERS,
+        *V1_COMPONENTS["Definition"]["properties"],
+        *V1_COMPONENTS["HttpDelivery"]["properties"],
+        *V1_COMPONENTS["KafkaDelivery"]["properties"],
     ],
 )
 def test_every_name_is_explained(name: str) -> None:

@@ -21,6 +21,7 @@ BROKEN = {
     "def broken(:": "SyntaxError: ",
     "from jobs.registry import handler\nhandler('noop')(print)": "'noop' is registered in",
     "from jobs.registry import handler\nhandler('a b')(print)": "job types have 1 to 200",
+    "from jobs.registry import handler\nhandler('http')(print)": "taken by the built-in delivery",
 }
 
 

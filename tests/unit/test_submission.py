@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jobs.errors import InvalidJob
 from jobs.fields import FIELDS
 from jobs.lifecycle import CatchUp, Job, Overlap, Status, job_id_for
-from jobs.submission import job_from
+from jobs.submission import Catalog, job_from
 
 NOW = datetime(2026, 9, 29, 18, 0, 0, 123_000, UTC)
 TYPES = frozenset({"noop", "log-message"})
@@ -33,7 +33,7 @@ RECURRING = {
 
 
 def submit(document: object) -> Job:
-    return job_from(document, now=NOW, job_types=TYPES)
+    return job_from(document, now=NOW, catalog=Catalog(TYPES))
 
 
 def refusal(document: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -28,6 +29,13 @@ class Api:
         """POST these very bytes."""
         # Django's client leaves the header out where there is no body.
         return self.client.generic("POST", path, body, content_type, CONTENT_TYPE=content_type)
+
+    def call(
+        self, method: str, path: str, value: Any = None, headers: Mapping[str, str] | None = None
+    ) -> HttpResponse:
+        """Any method, with a JSON body if there is a value."""
+        body = json.dumps(value).encode() if value is not None else b""
+        return self.client.generic(method, path, body, JSON, headers=headers, CONTENT_TYPE=JSON)
 
     def submit(self, **changes: object) -> dict[str, Any]:
         """Submit a job that is accepted; returns it."""

@@ -7,14 +7,19 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from cryptography.fernet import Fernet
 from pymongo import MongoClient
 
 from chronos_site.env import StoreConfig
 from devstack.mongo import Mongod
 from jobs import services
+from jobs.delivery.secrets import Secrets
 from jobs.repository import Repository
 from jobs.services import Services
 from tests.web.client import Api
+
+KEY = Fernet.generate_key().decode()
+"""The one of ENCRYPTION_KEYS."""
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +44,9 @@ def shared_repository(shared_store: StoreConfig) -> Iterator[Repository]:
 def use_cases(shared_repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Services:
     """The services that the API uses during the test."""
     shared_repository.jobs._jobs.delete_many({})
-    made = Services(shared_repository, frozenset({"noop", "log-message", "flaky", "slow"}))
+    shared_repository.definitions._definitions.delete_many({})
+    types = frozenset({"noop", "log-message", "flaky", "slow", "http", "kafka"})
+    made = Services(shared_repository, types, Secrets([KEY]))
     monkeypatch.setattr(services, "default", lambda: made)
     return made
 

@@ -81,7 +81,7 @@ def test_null_is_a_wrong_type(api: Api, name: str) -> None:
 def test_an_unknown_job_type_lists_the_known_ones(api: Api) -> None:
     answer = api.post("/jobs", one_off(jobType="nope"))
 
-    assert "flaky, log-message, noop, slow" in error_of(answer, 400)
+    assert "flaky, http, kafka, log-message, noop, slow" in error_of(answer, 400)
 
 
 def test_an_unknown_field_comes_with_a_hint(api: Api) -> None:

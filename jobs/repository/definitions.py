@@ -1,0 +1,197 @@
+"""Definitions: one document each, replaced as a whole, never without a new version."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as AnyCollection
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, Final
+
+from bson import ObjectId
+from pymongo import DESCENDING
+from pymongo.collection import Collection
+from pymongo.errors import DuplicateKeyError
+
+from jobs.definitions import Definition, Definitions
+from jobs.errors import UnreadableDefinition
+from jobs.repository.jobs import NEWEST, OLDEST, PAGE_MS, Position
+from jobs.repository.outages import outages_named
+
+Name = tuple[str, str]
+"""Tenant and name."""
+_OPTIONAL: Final = (
+    ("description", "description", str),
+    ("delivery", "delivery", str),
+    ("payload", "payload", str),
+    ("priority", "priority", int),
+    ("maxAttempts", "max_attempts", int),
+    ("retry", "retry", dict),
+    ("timeoutSeconds", "timeout_seconds", (int, float)),
+)
+_REQUIRED: Final = (
+    ("tenantId", "tenant_id", str),
+    ("name", "name", str),
+    ("version", "version", int),
+    ("jobType", "job_type", str),
+    ("createdAt", "created_at", datetime),
+    ("updatedAt", "updated_at", datetime),
+)
+# A deleted one leaves its version behind: the name may come back, a version never.
+_LIVE: Final = {"deletedAt": {"$exists": False}}
+
+
+class DefinitionStore:
+    """Create, replace, delete, find."""
+
+    def __init__(self, collection: Collection[dict[str, Any]]) -> None:
+        self._definitions = collection
+
+    @outages_named()
+    def create(self, definition: Definition) -> Definition | None:
+        """Store a new definition; its version follows that of a deleted one of the same name.
+
+        Returns:
+            It as stored; None when the name is taken.
+        """
+        document = _document(definition) | {"version": 1}
+        try:
+            self._definitions.insert_one(document)
+        except DuplicateKeyError:
+            return self._revive(document)
+        return _definition(document)
+
+    def _revive(self, document: dict[str, Any]) -> Definition | None:
+        deleted = {"_id": document["_id"], "deletedAt": {"$exists": True}}
+        # Once per version that somebody else creates and deletes meanwhile.
+        while (old := self._definitions.find_one(deleted, {"version": 1})) is not None:
+            document["version"] = old["version"] + 1
+            guard = {**deleted, "version": old["version"]}
+            if self._definitions.replace_one(guard, document).modified_count:
+                return _definition(document)
+        return None
+
+    @outages_named()
+    def replace(self, definition: Definition, *, version: int) -> bool:
+        """Put a new version in the place of an older one.
+
+        Args:
+            definition: the new version.
+            version: the older one.
+
+        Returns:
+            False when that is no longer the current one.
+        """
+        guard = {"_id": _id(definition.tenant_id, definition.name), "version": version, **_LIVE}
+        return self._definitions.replace_one(guard, _document(definition)).modified_count == 1
+
+    @outages_named()
+    def delete(self, tenant_id: str, name: str, *, version: int, now: datetime) -> bool:
+        """Delete a definition. False when that version is no longer the current one."""
+        guard = {"_id": _id(tenant_id, name), "version": version, **_LIVE}
+        kept = {"tenantId": tenant_id, "name": name, "version": version, "deletedAt": now}
+        return self._definitions.replace_one(guard, kept).modified_count == 1
+
+    @outages_named()
+    def find(self, tenant_id: str, name: str) -> Definition | None:
+        """The current version, or None.
+
+        Raises:
+            UnreadableDefinition: its document breaks the rules.
+        """
+        document = self._definitions.find_one({"_id": _id(tenant_id, name), **_LIVE})
+        return None if document is None else _definition(document)
+
+    @outages_named()
+    def find_all(self, names: AnyCollection[Name]) -> Definitions:
+        """The current versions of these, in one round trip; those that do not exist are absent."""
+        if not names:
+            return {}
+        ids = {_id(*name): name for name in names}
+        found = self._definitions.find({"_id": {"$in": list(ids)}, **_LIVE})
+        result: dict[Name, Definition | UnreadableDefinition] = {}
+        for document in found:
+            try:
+                result[ids[document["_id"]]] = _definition(document)
+            except UnreadableDefinition as exc:
+                result[ids[document["_id"]]] = exc
+        return result
+
+    @outages_named()
+    def page(
+        self,
+        tenant_id: str,
+        *,
+        limit: int,
+        job_type: str | None = None,
+        tag: str | None = None,
+        before: Position | None = None,
+    ) -> tuple[list[Definition], Position | None]:
+        """A tenant's definitions, newest first. Those that cannot be read are left out.
+
+        Args:
+            tenant_id: whose.
+            limit: at most so many.
+            job_type, tag: only these; None: all.
+            before: where the page before ended.
+
+        Returns:
+            The page, and where the next one begins; None: this is the last.
+        """
+        created_at, last_id = before or NEWEST
+        query: dict[str, Any] = {
+            "tenantId": tenant_id,
+            "createdAt": {"$gte": OLDEST, "$lte": created_at},
+            "$or": [{"createdAt": {"$lt": created_at}}, {"_id": {"$lt": last_id}}],
+            **_LIVE,
+        }
+        filters = {"jobType": job_type, "tags": tag}
+        query.update({name: value for name, value in filters.items() if value is not None})
+        found = list(
+            self._definitions.find(query)
+            .sort([("createdAt", DESCENDING), ("_id", DESCENDING)])
+            .limit(limit + 1)
+            .max_time_ms(PAGE_MS)
+        )
+        shown = []
+        for document in found[:limit]:
+            try:
+                shown.append(_definition(document))
+            except UnreadableDefinition:
+                continue
+        more = len(found) > limit
+        last = found[limit - 1] if more else None
+        return shown, None if last is None else (last["createdAt"], last["_id"])
+
+
+def _id(tenant_id: str, name: str) -> ObjectId:
+    # Neither may hold NUL.
+    return ObjectId(blake2b(f"{tenant_id}\0{name}".encode()).digest()[:12])
+
+
+def _document(definition: Definition) -> dict[str, Any]:
+    document: dict[str, Any] = {"_id": _id(definition.tenant_id, definition.name)}
+    for name, attribute, _ in (*_REQUIRED, *_OPTIONAL):
+        value = getattr(definition, attribute)
+        if value is not None:
+            document[name] = value
+    if definition.tags:
+        document["tags"] = list(definition.tags)
+    return document
+
+
+def _definition(document: Mapping[str, Any]) -> Definition:
+    values: dict[str, Any] = {}
+    for name, attribute, kind in (*_REQUIRED, *_OPTIONAL):
+        value = document.get(name)
+        if value is None and (name, attribute, kind) in _OPTIONAL:
+            continue
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise UnreadableDefinition(
+                f"definition {document.get('name')!r:.100}: {name} cannot be {value!r:.100}"
+            )
+        values[attribute] = value
+    tags = document.get("tags", [])
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise UnreadableDefinition(f"definition {values['name']!r}: tags cannot be {tags!r:.100}")
+    return Definition(tags=tuple(tags), **values)
