@@ -375,6 +375,14 @@ class DeliveryConfig:
     allowed_networks: tuple[Network, ...] = ()
     """Private networks that may be reached all the same."""
     encryption_keys: tuple[str, ...] = field(default=(), repr=False)
+    connect_timeout: timedelta = timedelta(seconds=10)
+    """For resolving a name, connecting and TLS together."""
+    patience: timedelta = timedelta(seconds=10)
+    """What is waited for a free connection to a host."""
+    keep_alive: timedelta = timedelta(seconds=15)
+    """How long a connection is kept without use."""
+    kafka_timeout: timedelta = timedelta(seconds=30)
+    """What is waited for Kafka to confirm a message."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def failed(
     attempt = _attempt(job, started_at, finished_at, outcome, error, error_class, response)
     if is_final or attempts >= job.max_attempts:
         return Finish(job.id, _claim(job), Status.DLQ, attempts, attempt, last_error=error)
-    delay = _policy(job).delay(attempts, random) if after is None else after
+    delay = policy_of(job).delay(attempts, random) if after is None else after
     return Finish(
         job.id,
         _claim(job),
@@ -133,10 +133,11 @@ def _claim(job: Job) -> str:
     return job.claim_id or ""
 
 
-def _policy(job: Job) -> RetryPolicy:
+def policy_of(job: Job) -> RetryPolicy:
+    """How a job is retried; the default where somebody edited its policy into something else."""
     try:
         return RetryPolicy.from_document(job.retry)
     except InvalidJob as exc:
-        # Only after an edit by hand: submission refuses such a policy.
+        # Submission refuses such a policy.
         logger.warning("default retry policy: %s", exc, extra={"job_id": str(job.id)})
         return RetryPolicy()

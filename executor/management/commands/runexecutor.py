@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import threading
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from django.conf import settings as django_settings
+
+from executor.delivery.open_files import allow_open_files
+from executor.delivery.pool import delivery_pool
 from executor.executor import Executor
-from executor.pool import handler_pool
+from executor.pool import Pool, handler_pool
 from jobs.arguments import count_up_to
 from jobs.broker.topics import require_topics
+from jobs.delivery.config import DELIVERY_TYPES
 from jobs.errors import ConfigError
 from jobs.loop import persist
-from jobs.registry import Handler, handlers
+from jobs.registry import handlers
 from jobs.role_command import Duty, RoleCommand
+
+if TYPE_CHECKING:
+    from chronos_site.env import ExecutorConfig
 
 
 class Command(RoleCommand):
     """Runs the jobs of some types."""
 
-    help = "Run jobs: claims what the scheduler has queued and calls the handlers."
+    help = "Run jobs: claims what the scheduler has queued, calls the handlers, makes deliveries."
     role = "executor"
-    _executor: Executor | None = None
+    _is_ready = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -35,32 +45,63 @@ class Command(RoleCommand):
         )
 
     def readiness(self) -> tuple[bool, str]:
-        return (False, "starting") if self._executor is None else (True, "ready")
+        return (True, "ready") if self._is_ready else (False, "starting")
 
     def work(self, duty: Duty) -> None:
         settings = duty.config.executor
         if duty.options["concurrency"] is not None:
             settings = replace(settings, concurrency=duty.options["concurrency"])
         wanted = duty.options["type"].split(",") if duty.options["type"] else settings.job_types
-        chosen = _choose(handlers(), wanted)
-        persist(lambda: require_topics(duty.config.broker, chosen), stop=duty.stop)
+        pools = _pools(wanted, duty, settings)
+        job_types = [job_type for pool in pools.values() for job_type in pool.job_types]
+        persist(lambda: require_topics(duty.config.broker, job_types), stop=duty.stop)
         if duty.stop.is_set():
             return
-        pool = handler_pool(chosen, settings.concurrency)
-        self._executor = Executor(duty.name, settings, duty.config.broker, duty.repository, pool)
+        executors = [
+            Executor(name, settings, duty.config.broker, duty.repository, pool)
+            for name, pool in pools.items()
+        ]
+        self._is_ready = True
         duty.stop.wait()
-        self._executor.close()
+        # Side by side: one DRAIN_TIMEOUT is for all.
+        closing = [threading.Thread(target=executor.close) for executor in executors]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join()
 
 
-def _choose(known: Mapping[str, Handler], wanted: Sequence[str]) -> Mapping[str, Handler]:
-    names = [name.strip() for name in wanted if name.strip()]
+def _pools(wanted: Sequence[str], duty: Duty, settings: ExecutorConfig) -> dict[str, Pool]:
+    """What is served, by the name of the executor that does it."""
+    known = handlers()
+    chosen = _choose(known.keys() | DELIVERY_TYPES, wanted)
+    handled = {name: known[name] for name in chosen if name in known}
+    delivered = chosen & DELIVERY_TYPES
+    pools = {}
+    if handled:
+        pools[duty.name] = handler_pool(handled, settings.concurrency)
+    if delivered:
+        name = f"{duty.name}-delivery" if handled else duty.name
+        allow_open_files(duty.config.delivery.concurrency)
+        pools[name] = delivery_pool(
+            delivered,
+            duty.config.delivery,
+            duty.config.broker,
+            name=name,
+            user_agent=f"Chronos/{django_settings.SPECTACULAR_SETTINGS['VERSION']}",
+        )
+    return pools
+
+
+def _choose(known: Collection[str], wanted: Sequence[str]) -> frozenset[str]:
+    names = {name.strip() for name in wanted if name.strip()}
     if not names:
         raise ConfigError("no job type is named. Set --type or JOB_TYPE to some, or to all.")
     if "all" in names:
-        return known
-    if unknown := sorted(set(names) - set(known)):
+        return frozenset(known)
+    if unknown := sorted(names - set(known)):
         raise ConfigError(
             f"no handler for {', '.join(unknown)}. Known: {', '.join(sorted(known))}."
             " Set --type or JOB_TYPE."
         )
-    return {name: known[name] for name in names}
+    return frozenset(names)

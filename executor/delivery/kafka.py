@@ -1,0 +1,95 @@
+"""Kafka deliveries: one message, confirmed by all replicas."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from executor.calls import AttemptError
+from executor.delivery.content import Content
+from executor.delivery.sender import Delivered, delivery_for, log_fields
+from jobs.broker.outbox import Outbox, Receipt
+from jobs.delivery.config import KafkaDelivery
+from jobs.json_text import dumps
+from jobs.lifecycle import Job
+
+logger = logging.getLogger(__name__)
+
+# The outbox gives up before, so that nothing is sent after its job was told to have failed.
+_MARGIN_SECONDS: Final = 5.0
+
+
+class KafkaSender:
+    """Sends the messages of `kafka` jobs."""
+
+    def __init__(self, outbox: Outbox, *, seconds: float) -> None:
+        """
+        Args:
+            outbox: sends them.
+            seconds: how long it tries.
+        """
+        self._outbox = outbox
+        self._seconds = seconds
+
+    async def deliver(self, job: Job) -> Delivered:
+        """Send a job's message, and wait until Kafka has it.
+
+        Raises:
+            AttemptError: Kafka does not want it, or did not confirm it in time.
+        """
+        delivery = delivery_for(job, KafkaDelivery)
+        content = Content(job)
+        value = content.body(delivery.body)
+        key = None if delivery.key is None else content.text(delivery.key, "delivery.key")
+        headers = {
+            **delivery.headers,
+            "chronos-job-id": str(job.id),
+            "chronos-attempt": str(job.attempts + 1),
+        }
+        receipt = await self._sent(delivery.topic, value, key, headers)
+        if receipt.problem is not None:
+            raise AttemptError(
+                f"topic {delivery.topic}: {receipt.problem}",
+                error_class="MessageRefused" if receipt.is_final else "MessageUnconfirmed",
+                is_final=receipt.is_final,
+            )
+        logger.info(
+            "to %s, partition %d, offset %d",
+            *(delivery.topic, receipt.partition, receipt.offset),
+            extra=log_fields(job),
+        )
+        return Delivered(dumps({"partition": receipt.partition, "offset": receipt.offset}))
+
+    async def _sent(
+        self, topic: str, value: bytes, key: str | None, headers: dict[str, str]
+    ) -> Receipt:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Receipt] = loop.create_future()
+
+        def settle(receipt: Receipt) -> None:
+            if not future.done():
+                future.set_result(receipt)
+
+        def report(receipt: Receipt) -> None:
+            loop.call_soon_threadsafe(settle, receipt)
+
+        self._outbox.send(
+            topic,
+            value,
+            key=None if key is None else key.encode(errors="backslashreplace"),
+            headers={name: text.encode() for name, text in headers.items()},
+            report=report,
+        )
+        try:
+            async with asyncio.timeout(self._seconds + _MARGIN_SECONDS):
+                return await future
+        except TimeoutError as exc:
+            raise AttemptError(
+                f"topic {topic}: Kafka's client gave no report",
+                error_class="MessageUnconfirmed",
+            ) from exc
+
+    async def close(self) -> None:
+        """End the outbox."""
+        self._outbox.close()

@@ -1,0 +1,168 @@
+"""The way out to targets: every connection goes to an address that was checked, or is not made."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from ssl import SSLContext
+from typing import Any
+
+import httpcore
+
+from jobs.delivery.addresses import Network, may_reach, parsed
+
+# Of a name with more addresses, the others would get too little time.
+_MOST_TRIED = 4
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+"""The addresses of a host name, at least one; OSError when there is none."""
+
+
+class AddressRefused(Exception):
+    """The host has no address that may be reached."""
+
+
+class Resolver:
+    """Asks the system. Several who ask for one name at the same time share one look-up."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, asyncio.Task[list[str]]] = {}
+
+    async def __call__(self, host: str) -> Sequence[str]:
+        """The addresses of a host name.
+
+        Raises:
+            OSError: it has none, or nobody knows now.
+        """
+        task = self._under_way.get(host)
+        if task is None:
+            task = self._under_way[host] = asyncio.create_task(_look_up(host))
+            task.add_done_callback(lambda done: self._forget(host, done))
+        # Whoever gives up waiting must not end it for the others.
+        return await asyncio.shield(task)
+
+    def _forget(self, host: str, done: asyncio.Task[list[str]]) -> None:
+        del self._under_way[host]
+        if not done.cancelled():
+            # Looked at, though everybody who asked may have given up.
+            done.exception()
+
+
+async def _look_up(host: str) -> list[str]:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What holds for every connection."""
+
+    resolve: Resolve
+    allowed: Sequence[Network]
+    """Private networks that may be reached."""
+    connect_seconds: float
+    """For name, connection and TLS together."""
+
+
+class Wire(httpcore.AsyncNetworkBackend):
+    """What one connection runs over.
+
+    The name is resolved here, each address is checked, and the checked address is what is connected
+    to: a name that resolves to something else a moment later gains nothing.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._connect_by = 0.0
+        self.has_heard = False
+        """Whether anything has come in since the last request was sent."""
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to a checked address of a host.
+
+        Raises:
+            AddressRefused: it has none.
+            OSError: it has no address at all.
+            httpcore.ConnectError, httpcore.ConnectTimeout: nobody answers there.
+        """
+        self._connect_by = asyncio.get_running_loop().time() + self._rules.connect_seconds
+        async with self._limit():
+            addresses = await self._rules.resolve(host)
+            allowed = [each for each in addresses if may_reach(parsed(each), self._rules.allowed)]
+            if not allowed:
+                raise AddressRefused(addresses[0])
+            return _Stream(await self._connect(allowed[:_MOST_TRIED], port), self)
+
+    async def _connect(self, addresses: Sequence[str], port: int) -> httpcore.AsyncNetworkStream:
+        *others, last = addresses
+        for address in others:
+            try:
+                return await _TCP.connect_tcp(
+                    address, port, timeout=self._rules.connect_seconds / len(addresses)
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await _TCP.connect_tcp(last, port)
+
+    async def start_tls(
+        self, stream: httpcore.AsyncNetworkStream, context: SSLContext, host: str | None
+    ) -> httpcore.AsyncNetworkStream:
+        """Encrypt a connection, in what is left of the time to connect."""
+        try:
+            async with self._limit():
+                return await stream.start_tls(context, host)
+        except BaseException:
+            await stream.aclose()
+            raise
+
+    @asynccontextmanager
+    async def _limit(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout_at(self._connect_by):
+                yield
+        except TimeoutError as exc:
+            raise httpcore.ConnectTimeout from exc
+
+
+class _Stream(httpcore.AsyncNetworkStream):
+    def __init__(self, stream: httpcore.AsyncNetworkStream, wire: Wire) -> None:
+        self._stream = stream
+        self._wire = wire
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        data = await self._stream.read(max_bytes, timeout)
+        self._wire.has_heard = self._wire.has_heard or bool(data)
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._wire.has_heard = False
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        stream = await self._wire.start_tls(self._stream, ssl_context, server_hostname)
+        return _Stream(stream, self._wire)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+_TCP = httpcore.AnyIOBackend()

@@ -1,0 +1,51 @@
+"""What sends the jobs of one type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from executor.calls import AttemptError
+from jobs.delivery.config import HttpDelivery, KafkaDelivery, delivery_of
+from jobs.errors import InvalidJob
+from jobs.lifecycle import Job, Response
+
+Delivery = TypeVar("Delivery", HttpDelivery, KafkaDelivery)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """An attempt that succeeded."""
+
+    result: str | None = None
+    """JSON text, kept as the job's result."""
+    response: Response | None = None
+
+
+class Sender(Protocol):
+    """One way to deliver."""
+
+    async def deliver(self, job: Job) -> Delivered:
+        """Make one attempt. Raises what `executor.calls.ended_by` makes an end of."""
+
+    async def close(self) -> None:
+        """Let go of what it holds; nothing is under way any more."""
+
+
+def log_fields(job: Job) -> dict[str, object]:
+    """What a log line about an attempt carries besides its text."""
+    return {"job_id": str(job.id), "tenant_id": job.tenant_id, "attempt": job.attempts + 1}
+
+
+def delivery_for(job: Job, kind: type[Delivery]) -> Delivery:
+    """What a job says of its delivery.
+
+    Raises:
+        AttemptError: it cannot be used.
+    """
+    try:
+        delivery = delivery_of(job.job_type, job.delivery)
+    except InvalidJob as exc:
+        raise AttemptError(str(exc), error_class=type(exc).__name__, is_final=True) from exc
+    assert isinstance(delivery, kind)  # noqa: S101 - the job type tells which it is
+    return delivery
