@@ -16,6 +16,8 @@ COLOURS: Final = {
     "api": "cyan",
     "scheduler-1": "green",
     "scheduler-2": "yellow",
+    "fanout-1": "bright_green",
+    "fanout-2": "bright_yellow",
     "executor": "magenta",
     "reaper": "blue",
 }

@@ -16,6 +16,7 @@ from devstack.process import DevstackError, free_port
 from devstack.redis import Redis
 from devstack.server import Server
 from devstack.stack import roles_to_start, servers_to_start
+from devstack.terminal import COLOURS
 
 
 def refusal(server: Server) -> str:
@@ -127,6 +128,7 @@ def test_fan_out_workers_are_started_where_they_dispatch() -> None:
 
     assert not {name for name, command in everywhere.items() if "runfanout" in command}
     assert fanned_out.keys() - everywhere.keys() == {"fanout-1", "fanout-2"}
+    assert fanned_out.keys() <= COLOURS.keys()
 
 
 def test_a_second_stack_on_the_same_directory_is_refused(tmp_path: Path) -> None:
