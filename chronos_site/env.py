@@ -105,17 +105,21 @@ def _database(text: str) -> str:
 def _mongo_uri(text: str) -> str:
     if not text.startswith(("mongodb://", "mongodb+srv://")):
         raise ValueError("must begin with mongodb:// or mongodb+srv://")
-    credentials, at, _ = text.partition("://")[2].rpartition("@")
-    # Unescaped, a part of a password passes for a host or port, and the driver's error shows it.
-    if at and not re.fullmatch(r"[^:/?#@]*(:[^:/?#@]*)?", credentials):
-        raise ValueError("must have its user and password percent-encoded")
-    return text
+    return _with_encoded_credentials(text)
 
 
 def _redis_url(text: str) -> str:
     if not re.fullmatch(r"rediss?://\S+", text):
         raise ValueError("must begin with redis:// or rediss://")
-    return text
+    return _with_encoded_credentials(text)
+
+
+def _with_encoded_credentials(url: str) -> str:
+    credentials, at, _ = url.partition("://")[2].rpartition("@")
+    # Unescaped, a part of a password passes for a host or port, and the driver's error shows it.
+    if at and not re.fullmatch(r"[^:/?#@]*(:[^:/?#@]*)?", credentials):
+        raise ValueError("must have its user and password percent-encoded")
+    return url
 
 
 def _networks(text: str) -> tuple[Network, ...]:

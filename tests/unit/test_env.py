@@ -167,6 +167,21 @@ def test_a_bad_address_of_mongodb_is_refused_without_its_password(uri: str, prob
 
 
 @pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("chronos:hidden@cache:6379", "must begin with redis://"),
+        ("redis://chronos:a/hidden@cache:6379", "percent-encoded"),
+        ("rediss://:1/hidden@cache", "percent-encoded"),
+    ],
+)
+def test_a_bad_address_of_redis_is_refused_without_its_password(url: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^REDIS_URL: .*{re.escape(problem)}") as refused:
+        env.read({"REDIS_URL": url})
+
+    assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
     "uri", ["mongodb://a,b/?replicaSet=r", "mongodb+srv://u:p%40w@c.example/db", "mongodb://u@a"]
 )
 def test_an_address_of_mongodb_is_kept_as_it_is(uri: str) -> None:
