@@ -27,8 +27,9 @@ ECHO_SECONDS: Final = 0.5
 
 class Command(BaseCommand):
     help = (
-        "Start MongoDB, etcd, Kafka, the API, two schedulers, an executor and a reaper. Ctrl-C "
-        "stops them in good order and exits with 0; a second Ctrl-C ends them at once."
+        "Start MongoDB, Kafka, etcd (or Redis: LEADER_BACKEND), the API, two schedulers, an "
+        "executor and a reaper. Ctrl-C stops them in good order and exits with 0; a second Ctrl-C "
+        "ends them at once."
     )
     # They would ask a MongoDB that does not run yet.
     requires_system_checks = ()

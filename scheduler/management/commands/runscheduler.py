@@ -12,7 +12,7 @@ from scheduler.scheduler import Scheduler
 
 
 class Command(RoleCommand):
-    """One of several schedulers; etcd elects the one that works."""
+    """One of several schedulers; an election says which one works."""
 
     help = "Dispatch due jobs and fire cron templates, while this process is the leader."
     role = "scheduler"
