@@ -117,6 +117,6 @@ class Target:
                     name, _, value = header.decode("latin-1").partition(": ")
                     headers[name.lower()] = value
                 body = file.read(int(headers.get("content-length", 0)))
-                arrived = Arrived(line.decode().strip(), headers, body)
+                arrived = Arrived(line.decode("latin-1").strip(), headers, body)
                 self.requests.append(arrived)
                 self.behave(connection, arrived)
