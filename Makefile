@@ -6,7 +6,7 @@ STAMP := $(VENV)/.complete
 USABLE := import sys, pip; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install demo test check bench clean
+.PHONY: help setup install demo smoke test check bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ check: setup ## linters, types, import rules, Django's checks
 	$(PYTHON) $(VENV)/bin/lint-imports
 	$(PYTHON) manage.py check
 	$(PYTHON) manage.py makemigrations --check --dry-run --settings tests.offline_settings
+
+smoke: setup ## deliver by HTTP and Kafka through a running stack (make demo), and print a table
+	@exec $(PYTHON) manage.py smoke $(ARGS)
 
 bench: setup ## measure on a stack of its own; ARGS='--runs 1' goes to manage.py bench
 	@exec $(PYTHON) manage.py bench $(ARGS)

@@ -21,6 +21,7 @@ from devstack.process import DevstackError
 from devstack.redis import Redis
 from devstack.roles import Role, run_command
 from devstack.server import Server, stop_all
+from devstack.settings import development_settings
 from devstack.terminal import Terminal
 
 ROLES: Final = {
@@ -128,7 +129,12 @@ class Stack:
         Raises:
             DevstackError: a step failed.
         """
-        environment = env.for_child(**self.exports, LOG_FORMAT="text", PYTHONUNBUFFERED="1")
+        environment = env.for_child(
+            **self.exports,
+            **development_settings(data_directory(self._values)),
+            LOG_FORMAT="text",
+            PYTHONUNBUFFERED="1",
+        )
         self._migrate(environment)
         for number, (name, arguments) in enumerate(roles_to_start(self._values).items()):
             port = self._values["METRICS_PORT"] + number

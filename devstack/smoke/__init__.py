@@ -1,0 +1,1 @@
+"""The smoke test: the whole pipeline against a running stack."""
