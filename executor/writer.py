@@ -11,6 +11,7 @@ from executor.announcer import Announcer
 from executor.batches import batches
 from executor.held import Held, Holdings
 from executor.metrics import JOBS, LOST_CLAIMS
+from jobs.executions import execution_of
 from jobs.lifecycle import Finish, Status
 from jobs.loop import persist
 from jobs.repository import Repository
@@ -79,10 +80,15 @@ class Writer:
 
     def _store(self, batch: Sequence[Ending]) -> None:
         finishes = [finish for _, finish in batch]
+        executions = [execution_of(held.job, finish) for held, finish in batch]
         now = self._repository.clock.now()
-        written = persist(
-            lambda: self._repository.claims.finish(finishes, now=now), stop=self._give_up
-        )
+
+        def write() -> int:
+            # Before the ends, so that none is written whose record a crash could still prevent.
+            self._repository.executions.record(executions)
+            return self._repository.claims.finish(finishes, now=now)
+
+        written = persist(write, stop=self._give_up)
         if written is None:
             logger.error("%d ends were not written: MongoDB is away", len(batch))
             return

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from jobs.lifecycle import Attempt, Finish, Job
+from jobs.lifecycle import Attempt, Finish, Job, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +63,33 @@ def execution_of(job: Job, finish: Finish) -> Execution:
         job: as it was claimed.
         finish: what the end makes of it.
     """
+    return _execution(job, finish.claim_id, finish.attempt)
+
+
+def cancelled_execution(job: Job, now: datetime) -> Execution:
+    """The record of the attempt that a person cut short by cancelling its job.
+
+    Args:
+        job: as it was, running.
+        now: aware UTC.
+    """
+    attempt = Attempt(
+        number=job.attempts + 1,
+        executor=job.claimed_by or "",
+        started_at=job.started_at or now,
+        finished_at=now,
+        outcome=Outcome.CANCELLED,
+    )
+    return _execution(job, job.claim_id or "", attempt)
+
+
+def _execution(job: Job, claim_id: str, attempt: Attempt) -> Execution:
     return Execution(
-        id=execution_id(job.id, finish.claim_id),
+        id=execution_id(job.id, claim_id),
         job_id=job.id,
         tenant_id=job.tenant_id,
         job_type=job.job_type,
-        attempt=finish.attempt,
+        attempt=attempt,
         template_id=job.template_id,
         definition=job.definition,
     )

@@ -12,14 +12,15 @@ from pymongo.errors import ConfigurationError, InvalidURI
 from jobs.errors import ConfigError, NotProvisioned
 from jobs.lifecycle import Status
 from jobs.repository import indexes
-from jobs.repository.buckets import BucketStore
 from jobs.repository.attempt_logs import AttemptLogStore
+from jobs.repository.buckets import BucketStore
 from jobs.repository.census import Census
 from jobs.repository.claims import ClaimStore
 from jobs.repository.clock import StoreClock
 from jobs.repository.dead_letters import DeadLetterStore
 from jobs.repository.definitions import DefinitionStore
 from jobs.repository.dispatch import DispatchStore
+from jobs.repository.executions import ExecutionStore
 from jobs.repository.interventions import InterventionStore
 from jobs.repository.jobs import JobStore
 from jobs.repository.nodes import NodeStore
@@ -57,22 +58,23 @@ class Repository:
         collection = self._database["jobs"]
         self.clock = StoreClock(client)
         self.jobs = JobStore(collection)
-        self.interventions = InterventionStore(collection)
+        self.executions = ExecutionStore(self._database["executions"], config.retention_executions)
+        self.interventions = InterventionStore(collection, self.executions)
         self.dispatch = DispatchStore(collection)
         retention = {
             Status.COMPLETED: config.retention_completed,
             Status.DLQ: config.retention_dlq,
         }
         self.claims = ClaimStore(collection, retention)
-        self.recovery = RecoveryStore(collection, retention)
+        self.recovery = RecoveryStore(collection, retention, self.executions)
         self.dead_letters = DeadLetterStore(collection)
         self.census = Census(collection)
         self.templates = TemplateStore(collection, retention)
         self.definitions = DefinitionStore(self._database["definitions"])
         self.sealed = (SealedStore(collection), SealedStore(self._database["definitions"]))
         self.nodes = NodeStore(self._database["nodes"])
-        self.buckets = BucketStore(self._database["schedule_buckets"])
         self.attempt_logs = AttemptLogStore(self._database["attempt_logs"], config.retention_logs)
+        self.buckets = BucketStore(self._database["schedule_buckets"])
 
     @classmethod
     def connect(cls, config: StoreConfig) -> Repository:

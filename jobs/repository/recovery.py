@@ -5,19 +5,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pymongo import UpdateOne
+from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, OperationFailure
 
 from jobs.errors import UnreadableJob
+from jobs.executions import execution_of
 from jobs.lifecycle import Finish, Job, Status
-from jobs.repository.documents import from_document
+from jobs.repository.documents import from_document, read_document
 from jobs.repository.endings import Retention, dead_letter_change, finish_change
+from jobs.repository.executions import ExecutionStore
 from jobs.repository.indexes import IN_FLIGHT_INDEX
 from jobs.repository.outages import is_outage, outages_named
 from jobs.repository.refusals import put_aside, update_all
+from jobs.repository.transactions import in_transaction
 
 logger = logging.getLogger(__name__)
 
@@ -25,9 +30,15 @@ logger = logging.getLogger(__name__)
 class RecoveryStore:
     """Takes back what nobody holds any more. A missing instant counts as long ago."""
 
-    def __init__(self, collection: Collection[dict[str, Any]], retention: Retention) -> None:
+    def __init__(
+        self,
+        collection: Collection[dict[str, Any]],
+        retention: Retention,
+        executions: ExecutionStore,
+    ) -> None:
         self._jobs = collection
         self._retention = retention
+        self._executions = executions
 
     @outages_named()
     def requeue_lost_messages(self, *, queued_before: datetime, now: datetime) -> int:
@@ -81,33 +92,44 @@ class RecoveryStore:
 
     @outages_named()
     def take_back(self, finishes: Sequence[Finish], *, now: datetime) -> int:
-        """running → pending or dlq for jobs found by `expired`.
+        """running → pending or dlq for jobs found by `expired`, and the record of it.
 
         Returns:
             How many; the others were extended or finished meanwhile.
         """
-        if not finishes:
-            return 0
-        guards = [
-            {
-                # "": the job had none, which only happens by hand.
-                "claimId": finish.claim_id or {"$in": ["", None]},
-                "status": str(Status.RUNNING),
-                "leaseUntil": {"$not": {"$gte": now}},
-            }
-            for finish in finishes
-        ]
-        statements = [
-            UpdateOne({**guard, "_id": finish.job_id}, finish_change(finish, self._retention, now))
-            for finish, guard in zip(finishes, guards, strict=True)
-        ]
-        try:
-            return self._jobs.bulk_write(statements, ordered=False).matched_count
-        except BulkWriteError as exc:
-            if is_outage(exc):
-                raise
-            for error in exc.details["writeErrors"]:
-                place = error["index"]
+        while finishes:
+            try:
+                return in_transaction(self._jobs, partial(self._take_back, finishes, now))
+            except BulkWriteError as exc:
+                if is_outage(exc):
+                    raise
+                # The first that refuses undoes the transaction.
+                [error] = exc.details["writeErrors"]
+                guard: dict[str, Any] = error["op"]["q"]
                 reason = OperationFailure(error["errmsg"], error["code"])
-                put_aside(self._jobs, finishes[place].job_id, guards[place], reason)
-            return int(exc.details["nMatched"])
+                put_aside(self._jobs, guard["_id"], guard, reason)
+                finishes = [finish for finish in finishes if finish.job_id != guard["_id"]]
+        return 0
+
+    def _take_back(self, finishes: Sequence[Finish], now: datetime, session: ClientSession) -> int:
+        expired = {"status": str(Status.RUNNING), "leaseUntil": {"$not": {"$gte": now}}}
+        found = self._jobs.find(
+            {"_id": {"$in": [finish.job_id for finish in finishes]}, **expired},
+            {"payload": False},
+            session=session,
+            batch_size=len(finishes),
+        )
+        jobs = {job.id: job for job in map(read_document, found) if isinstance(job, Job)}
+        statements, executions = [], []
+        for finish in finishes:
+            job = jobs.get(finish.job_id)
+            # "": the job had none, which only happens by hand.
+            if job is not None and (job.claim_id or "") == finish.claim_id:
+                guard = {"_id": job.id, "claimId": job.claim_id, **expired}
+                change = finish_change(finish, self._retention, now)
+                statements.append(UpdateOne(guard, change))
+                executions.append(execution_of(job, finish))
+        if statements:
+            self._jobs.bulk_write(statements, ordered=False, session=session)
+            self._executions.replace(executions, session)
+        return len(statements)

@@ -15,7 +15,10 @@ from pymongo.monitoring import (
 )
 
 # What a command carries besides its question, and what `explain` refuses in it.
-_ENVELOPE: Final = frozenset({"lsid", "txnNumber", "writeConcern", "ordered"})
+_ENVELOPE: Final = frozenset(
+    {"lsid", "txnNumber", "startTransaction", "autocommit", "writeConcern", "ordered"}
+)
+_NO_QUESTIONS: Final = frozenset({"commitTransaction", "abortTransaction"})
 
 
 class Recorder(CommandListener):
@@ -70,6 +73,7 @@ class Explainer:
         return [
             self._explain(question)
             for command in list(self._recorder.commands)
+            if _NO_QUESTIONS.isdisjoint(command)
             for question in _questions(command)
         ]
 

@@ -21,15 +21,21 @@ from chronos_site.env import StoreConfig
 from devstack.mongo import Mongod
 from jobs import attempts
 from jobs.errors import StoreUnavailable
+from jobs.executions import execution_of
 from jobs.lifecycle import Status
 from jobs.repository import Repository, connection
+from jobs.repository.attempt_logs import LogBatch
+from jobs.repository.executions import Wanted
 from jobs.repository.nodes import Node
+from jobs.repository.outages import outages_named
 from jobs.repository.templates import Advance
+from jobs.repository.transactions import in_transaction
 from tests.builders import NOW, a_job
 
 JOB: Final = a_job(status=Status.RUNNING, claim_id="c1")
 HELD: Final = [(JOB.id, "c1")]
 END: Final = attempts.completed(JOB, started_at=NOW, finished_at=NOW)
+EXECUTION: Final = execution_of(JOB, END)
 LEASE: Final = timedelta(minutes=5)
 BOUND_SECONDS: Final = 20.0
 """Server selection takes 5 s, some methods are tried twice, and all of them at the same time."""
@@ -79,6 +85,16 @@ CALLS: Final[Mapping[str, Call]] = {
     "recovery.reclaim_unstarted": lambda repo: repo.recovery.reclaim_unstarted(now=NOW),
     "recovery.expired": lambda repo: repo.recovery.expired(now=NOW, limit=1),
     "recovery.take_back": lambda repo: repo.recovery.take_back([END], now=NOW),
+    "executions.record": lambda repo: repo.executions.record([EXECUTION]),
+    "executions.replace": outages_named()(
+        lambda repo: in_transaction(repo.jobs._jobs, partial(repo.executions.replace, [EXECUTION]))
+    ),
+    "executions.find": lambda repo: repo.executions.find(EXECUTION.id),
+    "executions.page": lambda repo: repo.executions.page(Wanted(tenant_id="tenant-a"), limit=1),
+    "attempt_logs.append": lambda repo: repo.attempt_logs.append(
+        [LogBatch(EXECUTION.id, 0, [])], now=NOW
+    ),
+    "attempt_logs.find": lambda repo: repo.attempt_logs.find(EXECUTION.id),
     "dead_letters.unannounced": lambda repo: repo.dead_letters.unannounced(before=NOW, limit=1),
     "dead_letters.mark_announced": lambda repo: repo.dead_letters.mark_announced([JOB.id], now=NOW),
     "census.by_status": lambda repo: repo.census.by_status(limit=1),
