@@ -77,8 +77,9 @@ class Couriers:
 
     def close(self) -> None:
         """Break off what is under way, then end the thread."""
-        self._loop.call_soon_threadsafe(self._closing.set)
-        self._thread.join()
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._closing.set)
+            self._thread.join()
 
     def _run(self) -> None:
         try:
