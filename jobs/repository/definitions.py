@@ -9,14 +9,14 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from bson import ObjectId
-from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.errors import DuplicateKeyError
 
 from jobs.definitions import Definition, Definitions
 from jobs.errors import UnreadableDefinition
-from jobs.repository.jobs import NEWEST, OLDEST, PAGE_MS, Position
+from jobs.repository.jobs import Position
 from jobs.repository.outages import outages_named
+from jobs.repository.pages import newest_first
 
 Name = tuple[str, str]
 """Tenant and name."""
@@ -138,30 +138,25 @@ class DefinitionStore:
         Returns:
             The page, and where the next one begins; None: this is the last.
         """
-        created_at, last_id = before or NEWEST
-        query: dict[str, Any] = {
-            "tenantId": tenant_id,
-            "createdAt": {"$gte": OLDEST, "$lte": created_at},
-            "$or": [{"createdAt": {"$lt": created_at}}, {"_id": {"$lt": last_id}}],
-            **_LIVE,
-        }
         filters = {"jobType": job_type, "tags": tag}
-        query.update({name: value for name, value in filters.items() if value is not None})
-        found = list(
-            self._definitions.find(query)
-            .sort([("createdAt", DESCENDING), ("_id", DESCENDING)])
-            .limit(limit + 1)
-            .max_time_ms(PAGE_MS)
+        found, following = newest_first(
+            self._definitions,
+            {
+                "tenantId": tenant_id,
+                **{name: value for name, value in filters.items() if value is not None},
+                **_LIVE,
+            },
+            by="createdAt",
+            limit=limit,
+            before=before,
         )
         shown = []
-        for document in found[:limit]:
+        for document in found:
             try:
                 shown.append(_definition(document))
             except UnreadableDefinition:
                 continue
-        more = len(found) > limit
-        last = found[limit - 1] if more else None
-        return shown, None if last is None else (last["createdAt"], last["_id"])
+        return shown, following
 
 
 def _id(tenant_id: str, name: str) -> ObjectId:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 from bson import ObjectId
-from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError
 
@@ -24,16 +23,12 @@ from jobs.repository.documents import (
 )
 from jobs.repository.indexes import SCHEDULES
 from jobs.repository.outages import outages_named
+from jobs.repository.pages import newest_first
 
 _DUPLICATE_KEY = 11000
-PAGE_MS: Final = 10_000
-# Payloads and results in one page, about: 5,000 jobs could hold gigabytes.
-_PAGE_CHARACTERS: Final = 16 << 20
 
 Position = tuple[datetime, ObjectId]
 """A place in a list: an instant and the id of the entry before it."""
-NEWEST: Final[Position] = (datetime.max.replace(tzinfo=UTC), ObjectId(b"\xff" * 12))
-OLDEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,42 +179,34 @@ class JobStore:
         query.setdefault("definition", {"$exists": True})
         named = tuple(name for name in ("definition", "tags") if isinstance(query.get(name), str))
         index = next(name for name, by in SCHEDULES.items() if by == named[:1])
-        window = (due_from or OLDEST, due_before)
-        return self._page(query, "scheduledAt", limit, before, window=window, hint=index)
+        bounds = {"$gte": due_from, "$lt": due_before}
+        query["scheduledAt"] = {name: at for name, at in bounds.items() if at is not None}
+        return self._page(query, "scheduledAt", limit, before, hint=index)
 
     @outages_named()
     def _page(
         self,
-        query: Mapping[str, Any],
+        query: dict[str, Any],
         order: str,
         limit: int,
         before: Position | None,
         *,
-        window: tuple[datetime, datetime | None] = (OLDEST, None),
         hint: str | None = None,
     ) -> Page:
-        """One page of a list, with the largest of an instant first."""
-        at, job_id = before or NEWEST
-        since, until = window
-        found_by: dict[str, Any] = {
-            **query,
-            order: {"$gte": since, "$lte": at, **({} if until is None else {"$lt": until})},
-            "_id": {"$type": "objectId"},
-        }
-        if before is not None:
-            found_by["$or"] = [{order: {"$lt": at}}, {order: at, "_id": {"$lt": job_id}}]
-        # One more than asked for tells whether there is a next page.
-        found = self._jobs.find(found_by, batch_size=limit + 1, hint=hint).limit(limit + 1)
-        found.sort([(order, DESCENDING), ("_id", DESCENDING)]).max_time_ms(PAGE_MS)
-        shown: list[dict[str, Any]] = []
-        size = 0
-        for document in found:
-            if len(shown) == limit or size > _PAGE_CHARACTERS:
-                last = shown[-1]
-                return Page(_read_all(shown), next=(last[order], last["_id"]))
-            shown.append(document)
-            size += len(str(document.get("payload", ""))) + len(str(document.get("result", "")))
-        return Page(_read_all(shown), next=None)
+        found, following = newest_first(
+            self._jobs,
+            {**query, "_id": {"$type": "objectId"}},
+            by=order,
+            limit=limit,
+            before=before,
+            size=_size,
+            hint=hint,
+        )
+        return Page([read_document(document) for document in found], following)
+
+
+def _size(document: Mapping[str, Any]) -> int:
+    return len(str(document.get("payload", ""))) + len(str(document.get("result", "")))
 
 
 def _query(**filters: Any) -> dict[str, Any]:
@@ -229,10 +216,6 @@ def _query(**filters: Any) -> dict[str, Any]:
         for name, value in filters.items()
         if value is not None
     }
-
-
-def _read_all(documents: Sequence[Mapping[str, Any]]) -> list[Job | BrokenJob]:
-    return [read_document(document) for document in documents]
 
 
 def _refusal(job: Job, holders: Mapping[ObjectId, str | None]) -> bool | KeyCollision:

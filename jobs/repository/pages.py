@@ -10,6 +10,7 @@ from pymongo import DESCENDING
 from pymongo.collection import Collection
 
 Id = TypeVar("Id")
+Document = dict[str, Any]
 
 _NEWEST: Final = datetime.max.replace(tzinfo=UTC)
 _OLDEST: Final = datetime.min.replace(tzinfo=UTC)
@@ -19,16 +20,16 @@ _PAGE_CHARACTERS: Final = 16 << 20
 
 
 def newest_first(
-    collection: Collection[dict[str, Any]],
+    collection: Collection[Document],
     query: Mapping[str, Any],
     *,
     by: str,
     limit: int,
     before: tuple[datetime, Id] | None,
-    size: Callable[[Mapping[str, Any]], int],
+    size: Callable[[Mapping[str, Any]], int] = lambda document: 0,
     hint: str | None = None,
     projection: Mapping[str, Any] | None = None,
-) -> tuple[list[dict[str, Any]], tuple[datetime, Id] | None]:
+) -> tuple[list[Document], tuple[datetime, Id] | None]:
     """One page of what a query finds.
 
     Args:
@@ -51,7 +52,7 @@ def newest_first(
     # One more than asked for tells whether there is a next page.
     found = collection.find(query, projection, batch_size=limit + 1, hint=hint).limit(limit + 1)
     found.sort([(by, DESCENDING), ("_id", DESCENDING)]).max_time_ms(_PAGE_MS)
-    shown: list[dict[str, Any]] = []
+    shown: list[Document] = []
     characters = 0
     for document in found:
         if len(shown) == limit or characters > _PAGE_CHARACTERS:
