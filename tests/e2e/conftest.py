@@ -36,8 +36,8 @@ SHORT: Final = {
 
 @pytest.fixture
 def provisioned(broker_config: BrokerConfig) -> None:
-    """The topics of all handlers exist."""
-    ensure_topics(broker_config, topics_for(registry.handlers()))
+    """The topics of all known types exist."""
+    ensure_topics(broker_config, topics_for(registry.known_types()))
 
 
 @pytest.fixture
