@@ -40,9 +40,13 @@ def failure_of(error: Exception, *, host: str, seconds: float) -> AttemptError:
                 is_final=True,
             )
         case httpcore.ConnectTimeout():
-            return AttemptError(f"{host} did not accept a connection in time", error_class=_TIME)
+            return AttemptError(
+                f"{host} did not accept a connection in time", error_class="Timeout"
+            )
         case TimeoutError() | httpcore.TimeoutException():
-            return AttemptError(f"{host} did not answer within {seconds:g} s", error_class=_TIME)
+            return AttemptError(
+                f"{host} did not answer within {seconds:g} s", error_class="Timeout"
+            )
         case socket.gaierror():
             return AttemptError(
                 f"the name of {host} cannot be resolved: {error.strerror}",
@@ -67,9 +71,6 @@ def failure_of(error: Exception, *, host: str, seconds: float) -> AttemptError:
                 error_class="InvalidAnswer",
             )
     return _not_connected(_cause(error), host)
-
-
-_TIME: Final = "Timeout"
 
 
 def _not_connected(cause: BaseException, host: str) -> AttemptError:

@@ -49,11 +49,10 @@ class KafkaSender:
         }
         receipt = await self._sent(delivery.topic, value, key, headers)
         if receipt.problem is not None:
-            raise AttemptError(
-                f"topic {delivery.topic}: {receipt.problem}",
-                error_class="MessageRefused" if receipt.is_final else "MessageUnconfirmed",
-                is_final=receipt.is_final,
-            )
+            problem = f"topic {delivery.topic}: {receipt.problem}"
+            if receipt.is_final:
+                raise AttemptError(problem, error_class="MessageRefused", is_final=True)
+            raise AttemptError(problem, error_class="MessageUnconfirmed")
         logger.info(
             "to %s, partition %d, offset %d",
             *(delivery.topic, receipt.partition, receipt.offset),

@@ -42,7 +42,7 @@ PAGES = {
 }
 OURS = ("chronos_site", "jobs", "scheduler", "executor", "reaper", "devstack")
 SHELL = ("bash", "sh")
-FOREIGN_VARIABLES = {"DJANGO_SETTINGS_MODULE"}
+FOREIGN_VARIABLES = {"DJANGO_SETTINGS_MODULE", "SSL_CERT_FILE"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CODE_SPAN = re.compile(r"`([^`\n]+)`")
