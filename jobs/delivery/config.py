@@ -131,11 +131,10 @@ def delivery_of(job_type: str, text: str | None) -> HttpDelivery | KafkaDelivery
     for name, value in document.items():
         if name not in fields:
             raise InvalidJob("delivery", unknown_name(name, fields, "has no field {}"))
-        if name not in SECRET_FIELDS:
-            try:
-                value = fields[name].check(value)
-            except ValueError as exc:
-                raise InvalidJob(f"delivery.{name}", str(exc)) from exc
+        try:
+            value = _sealed_as_it_is(value) if name in SECRET_FIELDS else fields[name].check(value)
+        except ValueError as exc:
+            raise InvalidJob(f"delivery.{name}", str(exc)) from exc
         values[fields[name].attribute] = value
     require_complete(job_type, document)
     return _KINDS[job_type](**values)
@@ -164,3 +163,10 @@ def _sealed(value: Any, seal: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {name: seal(text) for name, text in value.items()}
     return seal(value)
+
+
+def _sealed_as_it_is(value: Any) -> Any:
+    sealed = value.values() if isinstance(value, dict) else [value]
+    if not all(isinstance(each, str) for each in sealed):
+        raise ValueError("is not sealed")
+    return value
