@@ -108,6 +108,12 @@ class SecretUnreadable(ChronosError):
     code = "secret_unreadable"
 
 
+class ExecutionNotFound(ChronosError):
+    """No attempt has this id."""
+
+    code = "execution_not_found"
+
+
 class DefinitionNotFound(ChronosError):
     """The tenant has no definition of this name."""
 

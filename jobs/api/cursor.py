@@ -20,7 +20,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 _INSTANT_BYTES: Final = 8
 
 
-def cursor_of(position: tuple[datetime, Id]) -> str:
+def cursor_of(position: Position | Place) -> str:
     """The cursor of a place: milliseconds since 1970 and the id, in base64url."""
     at, last_id = position
     millis = (at - _EPOCH) // _MILLISECOND

@@ -17,6 +17,7 @@ from jobs.errors import (
     DefinitionInUse,
     DefinitionNotFound,
     DuplicateKey,
+    ExecutionNotFound,
     InvalidJob,
     JobNotFound,
     KeyCollision,
@@ -52,7 +53,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
             return error_answer(str(error), 409, status=error.status)
         case InvalidJob() | MalformedId():
             return error_answer(str(error), 400)
-        case JobNotFound() | DefinitionNotFound():
+        case JobNotFound() | DefinitionNotFound() | ExecutionNotFound():
             return error_answer(str(error), 404)
         case KeyCollision() | UnreadableJob() | UnreadableDefinition():
             return error_answer(str(error), 409)

@@ -121,15 +121,17 @@ def _operations(paths: Mapping[str, Any]) -> Iterator[Operation]:
 
 
 def _answer(status: str, answer: Mapping[str, Any]) -> Answer:
-    ((media_type, content),) = answer["content"].items()
-    kind = _kind(content["schema"]) if media_type == "application/json" else media_type
+    kinds = [
+        _kind(content["schema"]) if media_type == "application/json" else media_type
+        for media_type, content in answer["content"].items()
+    ]
     return Answer(
         status=status,
         phrase=HTTPStatus(int(status)).phrase,
         description=answer["description"],
-        kind=kind,
+        kind=" or ".join(kinds),
         headers={name: header["description"] for name, header in answer.get("headers", {}).items()},
-        samples=_samples(content),
+        samples=[sample for content in answer["content"].values() for sample in _samples(content)],
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -11,10 +14,12 @@ from bson import ObjectId
 from django.http import QueryDict
 from rest_framework.request import Request
 
-from jobs.api.cursor import cursor_of, position_of
+from jobs.api.cursor import cursor_of, place_of, position_of
 from jobs.errors import InvalidJob, MalformedId
+from jobs.executions import execution_id
 from jobs.instants import parse_instant
-from jobs.lifecycle import Status, job_id_for
+from jobs.lifecycle import Outcome, Status, job_id_for
+from jobs.repository.executions import Place
 from jobs.repository.jobs import Position
 from jobs.wording import unknown_name
 
@@ -22,6 +27,7 @@ DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 5000
 _HEX_DIGITS: Final = frozenset("0123456789abcdefABCDEF")
 _ID_LENGTH: Final = 24
+EXECUTION_ID: Final = "[0-9a-fA-F]{24}-[0-9a-fA-F]{16}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,18 @@ def parse_id(text: str) -> ObjectId:
     if len(text) != _ID_LENGTH or not _HEX_DIGITS.issuperset(text):
         raise MalformedId("a job id has 24 hexadecimal digits")
     return ObjectId(text)
+
+
+def parse_execution_id(text: str) -> tuple[ObjectId, str]:
+    """The job's and the claim's part of an execution id.
+
+    Raises:
+        MalformedId: it has other parts.
+    """
+    if not re.fullmatch(EXECUTION_ID, text):
+        raise MalformedId("an execution id is a job id, a dash and 16 hexadecimal digits")
+    job_id, _, claim_id = text.partition("-")
+    return ObjectId(job_id), claim_id.lower()
 
 
 def list_arguments(query: QueryDict, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -82,11 +100,14 @@ def list_arguments(query: QueryDict, parameters: Mapping[str, Parameter]) -> dic
     return arguments
 
 
-def _status(text: str) -> Status:
-    try:
-        return Status(text)
-    except ValueError as exc:
-        raise ValueError(f"must be one of {', '.join(Status)}") from exc
+def _one_of(options: type[StrEnum]) -> Callable[[str], StrEnum]:
+    def parse(text: str) -> StrEnum:
+        try:
+            return options(text)
+        except ValueError as exc:
+            raise ValueError(f"must be one of {', '.join(options)}") from exc
+
+    return parse
 
 
 def _limit(text: str) -> int:
@@ -100,7 +121,7 @@ def _limit(text: str) -> int:
 TENANT: Final = Parameter("tenant_id", str, {"type": "string"}, "Whose.", "tenant-a", required=True)
 STATUS: Final = Parameter(
     "status",
-    _status,
+    _one_of(Status),
     {"type": "string", "enum": [str(status) for status in Status]},
     "Only jobs with this status.",
     "dlq",
@@ -135,18 +156,19 @@ def instant(argument: str, description: str) -> Parameter:
     return Parameter(argument, parse_instant, schema, description, "2026-09-29T18:00:00Z")
 
 
+TEMPLATE: Final = Parameter(
+    "template_id",
+    parse_id,
+    {"type": "string", "pattern": "^[0-9a-fA-F]{24}$"},
+    "Only runs of this template.",
+    str(job_id_for("nightly-report")),
+)
 JOB_PARAMETERS: Final[Mapping[str, Parameter]] = {
     "tenantId": TENANT,
     "status": STATUS,
     "jobType": JOB_TYPE,
     "tag": TAG,
-    "templateId": Parameter(
-        "template_id",
-        parse_id,
-        {"type": "string", "pattern": "^[0-9a-fA-F]{24}$"},
-        "Only runs of this template.",
-        str(job_id_for("nightly-report")),
-    ),
+    "templateId": TEMPLATE,
     "limit": LIMIT,
     "cursor": CURSOR,
 }
@@ -170,8 +192,53 @@ DEFINITION_PARAMETERS: Final[Mapping[str, Parameter]] = {
     "cursor": CURSOR,
 }
 
+_PLACE: Final = cursor_of(
+    (
+        datetime(2026, 9, 29, 18, tzinfo=UTC),
+        execution_id(job_id_for("test-job-1"), "8f1c2b7a90d3e4f5"),
+    )
+)
+EXECUTION_PARAMETERS: Final[Mapping[str, Parameter]] = {
+    "tenantId": replace(TENANT, required=False, description="Whose. Required without jobId."),
+    "jobId": Parameter(
+        "job_id", parse_id, TEMPLATE.schema, "Only attempts of this job.", TEMPLATE.example
+    ),
+    "templateId": TEMPLATE,
+    "definition": DEFINITION,
+    "jobType": JOB_TYPE,
+    "outcome": Parameter(
+        "outcome",
+        _one_of(Outcome),
+        {"type": "string", "enum": [str(outcome) for outcome in Outcome]},
+        "Only those that ended so.",
+        "failed",
+    ),
+    "from": instant("since", "Only those that started at this instant or later."),
+    "to": instant("until", "Only those that started before this instant."),
+    "limit": LIMIT,
+    "cursor": replace(CURSOR, parse=place_of, example=_PLACE),
+}
 
-def next_link(request: Request, position: Position | None) -> dict[str, str]:
+
+class LogFormat(StrEnum):
+    """How what an attempt logged is answered."""
+
+    JSON = "json"
+    TEXT = "text"
+
+
+LOG_PARAMETERS: Final[Mapping[str, Parameter]] = {
+    "format": Parameter(
+        "format",
+        _one_of(LogFormat),
+        {"type": "string", "enum": [str(form) for form in LogFormat]},
+        "`text`: one line after the other, as text/plain. Absent: what Accept prefers, else JSON.",
+        "text",
+    )
+}
+
+
+def next_link(request: Request, position: Position | Place | None) -> dict[str, str]:
     """The `Link` header that leads to the page that begins there; none after the last page."""
     if position is None:
         return {}

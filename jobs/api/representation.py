@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bson import ObjectId
@@ -12,10 +12,15 @@ from bson import ObjectId
 from jobs.definitions import Definition
 from jobs.delivery.config import without_secrets
 from jobs.errors import InvalidJob
+from jobs.executions import AttemptLog, Execution, execution_id
 from jobs.instants import format_instant
 from jobs.json_text import NotJson, loads
 from jobs.lifecycle import Attempt, Job
 from jobs.repository.documents import BrokenJob
+
+RUNNING: Final = "running"
+"""Shown as the outcome of an attempt that has none yet."""
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def job_body(job: Job | BrokenJob) -> dict[str, Any]:
@@ -123,6 +128,91 @@ def _attempt_body(attempt: Attempt) -> dict[str, Any]:
     if attempt.response is not None:
         body["responseCode"] = attempt.response.code
     return body
+
+
+def execution_body(execution: Execution, *, whole: bool) -> dict[str, Any]:
+    """An attempt that has ended.
+
+    Args:
+        execution: it.
+        whole: also with what its target answered.
+    """
+    attempt = execution.attempt
+    body = _execution_head(
+        execution.id, execution, attempt.number, attempt.executor, attempt.started_at
+    )
+    body["finishedAt"] = format_instant(attempt.finished_at)
+    body["durationMs"] = (attempt.finished_at - attempt.started_at) // _MILLISECOND
+    body["outcome"] = attempt.outcome
+    if attempt.response is not None:
+        body["responseCode"] = attempt.response.code
+        if whole:
+            body["responseExcerpt"] = attempt.response.excerpt
+    if attempt.error_class is not None:
+        body["errorClass"] = attempt.error_class
+    if attempt.error is not None:
+        body["error"] = attempt.error
+    return body
+
+
+def running_body(job: Job) -> dict[str, Any]:
+    """The attempt that a running job is making."""
+    body = _execution_head(
+        execution_id(job.id, job.claim_id or ""),
+        job,
+        job.attempts + 1,
+        job.claimed_by or "",
+        job.started_at or job.updated_at,
+    )
+    return {**body, "outcome": RUNNING}
+
+
+def _execution_head(
+    shown_id: str, of: Execution | Job, number: int, executor: str, started_at: datetime
+) -> dict[str, Any]:
+    head = {
+        "id": shown_id,
+        "jobId": shown_id.partition("-")[0],
+        "tenantId": of.tenant_id,
+        "jobType": of.job_type,
+    }
+    if of.template_id is not None:
+        head["templateId"] = str(of.template_id)
+    if of.definition is not None:
+        head["definition"] = of.definition
+    return {
+        **head,
+        "attempt": number,
+        "executor": executor,
+        "startedAt": format_instant(started_at),
+    }
+
+
+def log_body(shown_id: str, log: AttemptLog) -> dict[str, Any]:
+    """What an attempt logged."""
+    body: dict[str, Any] = {
+        "executionId": shown_id,
+        "lines": [
+            {
+                "at": format_instant(line.at),
+                "level": line.level,
+                "logger": line.logger,
+                "message": line.message,
+            }
+            for line in log.lines
+        ],
+    }
+    if log.is_truncated:
+        body["truncated"] = True
+    return body
+
+
+def log_text(log: AttemptLog) -> str:
+    """The same for people."""
+    return "".join(
+        f"{format_instant(line.at)} {line.level} {line.logger}: {line.message}\n"
+        for line in log.lines
+    )
 
 
 def _broken_body(job: BrokenJob) -> dict[str, Any]:

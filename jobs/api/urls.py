@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.api import views
-from jobs.api.v1 import definitions, schedules
+from jobs.api.v1 import definitions, executions, schedules
 
 urlpatterns = [
     path("jobs", views.JobsView.as_view()),
@@ -21,6 +21,9 @@ urlpatterns = [
     path("v1/schedules", schedules.SchedulesView.as_view()),
     path("v1/schedules/bulk", schedules.ScheduleBulkView.as_view()),
     path("v1/schedules/<str:id>", schedules.ScheduleView.as_view()),
+    path("v1/executions", executions.ExecutionsView.as_view()),
+    path("v1/executions/<str:id>", executions.ExecutionView.as_view()),
+    path("v1/executions/<str:id>/logs", executions.ExecutionLogsView.as_view()),
     path("healthz", views.HealthView.as_view()),
     path("openapi.json", views.OpenApiView.as_view()),
     path("docs", views.DocsView.as_view()),

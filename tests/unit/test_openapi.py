@@ -168,5 +168,6 @@ def test_headers_stand_where_they_are_sent() -> None:
         ("PUT /v1/definitions/{name}", "201"): ["ETag", "Location"],
         ("POST /v1/schedules", "201"): ["Location"],
         ("GET /v1/schedules", "200"): ["Link"],
+        ("GET /v1/executions", "200"): ["Link"],
     }
     assert all(names == ["Retry-After"] for (_, s), names in headers.items() if s == "503")

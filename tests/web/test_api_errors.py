@@ -21,6 +21,9 @@ EVERY_ROUTE = {
         f"/jobs/{'0' * 24}/{action}": "POST"
         for action in ("cancel", "redrive", "pause", "resume", "run")
     },
+    "/v1/executions": "GET, HEAD",
+    f"/v1/executions/{'0' * 24}-{'0' * 16}": "GET, HEAD",
+    f"/v1/executions/{'0' * 24}-{'0' * 16}/logs": "GET, HEAD",
     "/healthz": "GET, HEAD",
     "/openapi.json": "GET, HEAD",
     "/docs": "GET, HEAD",

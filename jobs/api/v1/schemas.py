@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jobs.api.schemas import SHOWN_DELIVERY, instant
+from jobs.api.representation import RUNNING
+from jobs.api.schemas import ATTEMPT, ID, SHOWN_DELIVERY, instant, reference
 from jobs.delivery.fields import DELIVERY_FIELDS
 from jobs.fields import DEFINITION_FIELDS, FIELDS, Field
+from jobs.lifecycle import Outcome
 
 _SCHEDULE_FIELDS: Final = {
     name: field
@@ -63,4 +65,63 @@ V1_COMPONENTS: Final[dict[str, dict[str, Any]]] = {
     "Reschedule": _submitted(
         "The new time of a schedule.", {"scheduledAt": FIELDS["scheduledAt"]}, "scheduledAt"
     ),
+    "Execution": {
+        "type": "object",
+        "description": "One attempt at running a job. Fields that do not apply are absent.",
+        "required": [
+            *("id", "jobId", "tenantId", "jobType", "attempt", "executor", "startedAt", "outcome")
+        ],
+        "properties": {
+            "id": {"type": "string", "description": "The job's id and that of the claim on it."},
+            "jobId": {**ID, "description": "The job."},
+            "tenantId": {"type": "string", "description": "Whose."},
+            "jobType": {"type": "string", "description": "Its type."},
+            "templateId": {**ID, "description": "The template that spawned the job."},
+            "definition": {"type": "string", "description": "What the job was made from."},
+            "attempt": ATTEMPT["properties"]["number"],
+            "executor": ATTEMPT["properties"]["executor"],
+            "startedAt": ATTEMPT["properties"]["startedAt"],
+            "finishedAt": instant("When it ended; absent while it is running."),
+            "durationMs": {"type": "integer", "description": "From start to end."},
+            "outcome": {
+                "type": "string",
+                "enum": [*map(str, Outcome), RUNNING],
+                "description": "How it ended. `cancelled`: a person cancelled the job meanwhile.",
+            },
+            "responseCode": ATTEMPT["properties"]["responseCode"],
+            "responseExcerpt": {
+                "type": "string",
+                "description": "The beginning of what the target answered; not in lists.",
+            },
+            "errorClass": ATTEMPT["properties"]["errorClass"],
+            "error": ATTEMPT["properties"]["error"],
+        },
+    },
+    "ExecutionLog": {
+        "type": "object",
+        "description": "What an attempt logged, oldest line first.",
+        "required": ["executionId", "lines"],
+        "properties": {
+            "executionId": {"type": "string", "description": "The attempt."},
+            "lines": {
+                "type": "array",
+                "items": reference("LogLine"),
+                "description": "Those that are kept.",
+            },
+            "truncated": {
+                "type": "boolean",
+                "description": "True: it logged more; the last line says how much.",
+            },
+        },
+    },
+    "LogLine": {
+        "type": "object",
+        "required": ["at", "level", "logger", "message"],
+        "properties": {
+            "at": instant("When it was logged."),
+            "level": {"type": "string", "description": "Such as INFO."},
+            "logger": {"type": "string", "description": "Name of the logger."},
+            "message": {"type": "string", "description": "With the traceback, if there is one."},
+        },
+    },
 }
