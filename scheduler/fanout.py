@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from jobs.broker.publisher import Publisher
 from jobs.broker.triggers import TriggerSubscription
 from jobs.lifecycle import SHARDS
-from jobs.loop import run
+from jobs.loop import Patience, run
 from jobs.messages import trigger_of
 from jobs.repository import Repository
 from scheduler.dispatcher import Dispatcher
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_POLL_SECONDS: Final = 0.25
+# Bounds also how late a change of the shards, or the end, is noticed.
+_POLL_SECONDS: Final = 0.1
 _BATCH: Final = 1000
 
 
@@ -94,6 +95,7 @@ class FanoutWorker:
         return since is not None and time.monotonic() - since > patience
 
     def _belong(self, stop: threading.Event) -> None:
+        patience = Patience(stop)
         while not stop.is_set():
             try:
                 if self._is_stuck:
@@ -102,10 +104,10 @@ class FanoutWorker:
                     stop.wait(_POLL_SECONDS)
                 else:
                     self._receive()
-            except Exception:
-                logger.exception("%s cannot be a member of the group", self._name)
+                    patience.relax()
+            except Exception as exc:  # noqa: BLE001 - as in `jobs.loop.run`
                 self._leave()
-                stop.wait(_POLL_SECONDS)
+                patience.bear(exc)
         self._timekeeper.interrupt()
         # At once, so that others take over.
         self._leave()

@@ -60,7 +60,9 @@ class Triggering:
         if minute > self._minute:
             self._open(minute, now)
             for each in self._repository.buckets.take_over(by=self._owner, term=self._term):
-                self._trigger(each, now)
+                if not self._trigger(each, now):
+                    # Kafka is away, and each further try would hold up the templates.
+                    break
             self._minute = minute
         return False
 
@@ -85,12 +87,13 @@ class Triggering:
                 minute, due=due, by=self._owner, term=self._term, now=now
             )
 
-    def _trigger(self, minute: datetime, now: datetime) -> None:
+    def _trigger(self, minute: datetime, now: datetime) -> bool:
+        """Send a minute's triggers. False: they are not known to have arrived."""
         try:
             partitions = self._publisher.partitions(TRIGGERS_TOPIC)
         except BrokerUnavailable as exc:
             logger.warning("the minute %s is not announced yet: %s", minute, exc)
-            return
+            return False
         messages = trigger_messages(minute, partitions)
         failed = self._publisher.publish(messages)
         TRIGGERS_SENT.labels("confirmed").inc(len(messages) - len(failed))
@@ -101,5 +104,6 @@ class Triggering:
                 minute,
                 len(failed),
             )
-        else:
-            self._repository.buckets.close(minute, partitions=partitions, by=self._owner, now=now)
+            return False
+        self._repository.buckets.close(minute, partitions=partitions, by=self._owner, now=now)
+        return True

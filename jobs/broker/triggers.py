@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Message as Received
 
 from jobs.broker.client import partitions_of
 from jobs.broker.membership import Membership
-from jobs.errors import BrokerUnavailable
 from jobs.messages import FANOUT_GROUP, TRIGGERS_TOPIC, shards_of
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # The others learn with their next heartbeat that somebody left, or died. Executors may take their
 # time, as MongoDB has their jobs; here nobody looks after the shards meanwhile.
 _HEARTBEAT_MS: Final = 300
+# Of a topic that got more partitions, no new one is assigned before the group's leading member has
+# looked at the topic again. Meanwhile nobody may own what newcomers expect to go with it.
+_REFRESH_MS: Final = 5_000
 
 
 class TriggerSubscription(Membership):
@@ -38,42 +41,46 @@ class TriggerSubscription(Membership):
         """
         self._on_shards = on_shards
         self._owned: set[int] = set()
-        self._partitions: int | None = None
-        self._closing = False
+        self._is_changed = False
         session_ms = int(config.session_timeout.total_seconds() * 1000)
         super().__init__(
             config,
             topic=TRIGGERS_TOPIC,
             group=FANOUT_GROUP,
             client_id=client_id,
-            settings={"heartbeat.interval.ms": min(session_ms // 3, _HEARTBEAT_MS)},
+            settings={
+                "heartbeat.interval.ms": min(session_ms // 3, _HEARTBEAT_MS),
+                "topic.metadata.refresh.interval.ms": _REFRESH_MS,
+            },
             on_assign=self._take,
             on_revoke=self._give,
         )
 
-    def _take(self, consumer: Consumer, added: list[TopicPartition]) -> None:
+    def poll(self, timeout_seconds: float) -> Received | None:
+        """The next trigger, waiting for one; None when none came. Tells a change of the shards.
+
+        Raises:
+            BrokerUnavailable: Kafka does not tell how many partitions the topic has.
+        """
+        message = super().poll(timeout_seconds)
+        if self._is_changed:
+            self._is_changed = False
+            self._on_shards(self._shards())
+        return message
+
+    def _shards(self) -> frozenset[int]:
+        # With none, Kafka may be away.
+        if not self._owned:
+            return frozenset()
         # Anew each time: when the topic gets more partitions, the group shares them out again.
-        try:
-            self._partitions = partitions_of(consumer, TRIGGERS_TOPIC)
-        except BrokerUnavailable:
-            if self._partitions is None:
-                raise
+        count = partitions_of(self._consumer, TRIGGERS_TOPIC)
+        return frozenset(shard for each in self._owned for shard in shards_of(each, count))
+
+    # Within these, any other call to the client ends in an abort of the whole process.
+    def _take(self, consumer: Consumer, added: list[TopicPartition]) -> None:
         self._owned.update(each.partition for each in added)
-        self._tell(self._partitions)
+        self._is_changed = True
 
     def _give(self, consumer: Consumer, removed: list[TopicPartition]) -> None:
         self._owned.difference_update(each.partition for each in removed)
-        if self._partitions is not None:
-            self._tell(self._partitions)
-
-    def _tell(self, partitions: int) -> None:
-        if not self._closing:
-            self._on_shards(
-                frozenset(shard for each in self._owned for shard in shards_of(each, partitions))
-            )
-
-    def close(self) -> None:
-        """Leave the group, so that others own the shards at once; 5 s at the most."""
-        # Where Kafka is away, the last rebalance may come when this is long forgotten.
-        self._closing = True
-        super().close()
+        self._is_changed = True

@@ -11,13 +11,17 @@ from itertools import pairwise
 from typing import Any, Final
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from pymongo import MongoClient
 from pymongo.collection import Collection
 
 from chronos_site.env import BrokerConfig, SchedulerConfig, StoreConfig
+from devstack.kafka import Kafka
 from devstack.mongo import Mongod
 from executor.executor import Executor
 from jobs.broker.publisher import Publisher
+from jobs.broker.topics import ensure_topics, topics_for
 from jobs.lifecycle import SHARDS, Job, Status, shard_of
 from jobs.messages import TRIGGERS_TOPIC, Message, shards_of, trigger_messages
 from jobs.registry import Context
@@ -73,18 +77,21 @@ StartWorker = Callable[..., Running]
 def start_worker(
     broker_config: BrokerConfig, publisher: Publisher, repo: Repository, job_type: str
 ) -> Iterator[StartWorker]:
-    """Starts a fan-out worker; keywords are fields of `SchedulerConfig`."""
+    """Starts a fan-out worker; further keywords are fields of `SchedulerConfig`."""
     broker = replace(broker_config, session_timeout=timedelta(seconds=2))
     started: list[Running] = []
     publishers: list[Publisher] = []
 
-    def start(repository: Repository = repo, **settings: Any) -> Running:
+    def start(
+        repository: Repository = repo, brokers: tuple[str, ...] = broker.brokers, **settings: Any
+    ) -> Running:
         name = f"fanout-{len(started)}"
-        publishers.append(Publisher(broker, name))
+        own_broker = replace(broker, brokers=brokers)
+        publishers.append(Publisher(own_broker, name))
         worker = FanoutWorker(
             name,
             SchedulerConfig(**{"tick": LONG_TICK} | settings),
-            broker,
+            own_broker,
             repository=repository,
             publisher=publishers[-1],
             job_types=[job_type],
@@ -458,3 +465,42 @@ def test_a_worker_cut_off_from_the_store_leaves_its_shards_to_those_that_are_not
 
     wait_for(lambda: (cut_off.shards, fit.shards) == (frozenset(), ALL))
     repository.close()
+
+
+def test_more_partitions_divide_the_shards_anew(
+    private_kafka: Callable[[], Kafka], start_worker: StartWorker, broker_config: BrokerConfig
+) -> None:
+    brokers = (private_kafka().address,)
+    ensure_topics(replace(broker_config, brokers=brokers, partitions=1), [TRIGGERS_TOPIC])
+    workers = [start_worker(brokers=brokers) for _ in range(2)]
+    # One has nothing to do, and stands by.
+    wait_for(lambda: {each.worker.shards for each in workers} == {ALL, frozenset()})
+
+    admin = AdminClient({"bootstrap.servers": brokers[0]})
+    admin.create_partitions([NewPartitions(TRIGGERS_TOPIC, 2)])[TRIGGERS_TOPIC].result()
+
+    halves = {frozenset(shards_of(0, 2)), frozenset(shards_of(1, 2))}
+    wait_for(lambda: {each.worker.shards for each in workers} == halves)
+
+
+def test_workers_come_back_by_themselves_when_kafka_does(
+    private_kafka: Callable[[], Kafka],
+    start_worker: StartWorker,
+    broker_config: BrokerConfig,
+    repo: Repository,
+    insert: Insert,
+    job_type: str,
+) -> None:
+    kafka = private_kafka()
+    ensure_topics(replace(broker_config, brokers=(kafka.address,)), topics_for([job_type]))
+    worker = start_worker(brokers=(kafka.address,), tick=timedelta(milliseconds=500))
+    wait_for(lambda: worker.shards == ALL)
+
+    kafka.kill()
+    wait_for(lambda: worker.shards == frozenset())
+    [job] = insert(1)
+    kafka.start()
+    kafka.wait_ready()
+
+    wait_for(lambda: repo.jobs.get(job.id).status is Status.QUEUED)
+    assert worker.shards == ALL
