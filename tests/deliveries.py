@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from ipaddress import ip_network
 from typing import Any
@@ -39,6 +40,7 @@ def attempts(
     *jobs: Job,
     at_once: bool = False,
     pause: float = 0.0,
+    cut: Callable[[], float | None] = lambda: None,
     resolve: Resolve | None = None,
     **settings: Any,
 ) -> list[Delivered | Exception]:
@@ -48,6 +50,7 @@ def attempts(
         jobs: what to deliver.
         at_once: all together, not one after the other.
         pause: seconds between two.
+        cut: seconds after which an attempt is broken off, asked for each.
         resolve: tells addresses instead of the system.
         settings: fields of `DeliveryConfig`; loopback is allowed unless they say otherwise.
 
@@ -63,7 +66,8 @@ def attempts(
 
         async def one(job: Job) -> Delivered | Exception:
             try:
-                return await sender.deliver(job)
+                async with asyncio.timeout(cut()):
+                    return await sender.deliver(job)
             except Exception as exc:  # noqa: BLE001 - what went wrong is what is asked for
                 return exc
 

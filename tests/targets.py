@@ -58,11 +58,11 @@ class Target:
     requests: list[Arrived] = field(default_factory=list)
     connections: int = 0
     """Accepted so far."""
+    open: int = 0
     most_open: int = 0
     """Open at the same time, at most."""
 
     def __post_init__(self) -> None:
-        self._open = 0
         self._lock = threading.Lock()
         self.left = threading.Event()
         """Set when a connection has ended."""
@@ -94,8 +94,8 @@ class Target:
     def _handle(self, connection: socket.socket) -> None:
         with self._lock:
             self.connections += 1
-            self._open += 1
-            self.most_open = max(self.most_open, self._open)
+            self.open += 1
+            self.most_open = max(self.most_open, self.open)
         try:
             # The client may go away at any moment, which may be just what is tested.
             with suppress(OSError):
@@ -105,7 +105,7 @@ class Target:
                 self._serve(connection)
         finally:
             with self._lock:
-                self._open -= 1
+                self.open -= 1
             connection.close()
             self.left.set()
 

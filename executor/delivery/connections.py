@@ -125,7 +125,7 @@ class Connections:
                 await line.connection.aclose()
                 continue
             try:
-                response = await line.connection.handle_async_request(request)
+                response = await self._exchange(line, request)
             except (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError):
                 # The server closed it just now, without a word. RFC 9110, 9.2.2, allows to repeat
                 # what is idempotent; another connection finds out whether the server is well.
@@ -138,7 +138,15 @@ class Connections:
                 # it said.
                 await line.connection.aclose()
         line = self._new(request.url.origin)
-        return line, await line.connection.handle_async_request(request)
+        return line, await self._exchange(line, request)
+
+    async def _exchange(self, line: _Line, request: httpcore.Request) -> httpcore.Response:
+        try:
+            return await line.connection.handle_async_request(request)
+        except BaseException:
+            # httpcore leaves it open when it is cancelled between connecting and sending.
+            await line.connection.aclose()
+            raise
 
     def _new(self, origin: httpcore.Origin) -> _Line:
         wire = Wire(self._rules)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import random
 import resource
 import socket
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -16,6 +20,7 @@ from executor.delivery.answer import EXCERPT_BYTES
 from executor.delivery.sender import Delivered
 from tests.deliveries import attempt, attempts, http_job
 from tests.targets import Arrived, Behave, Target, answer, hangs_up_after, sends
+from tests.waiting import wait_for
 
 Start = Callable[[Behave], Target]
 
@@ -366,3 +371,30 @@ def test_who_finds_no_free_connection_comes_again_without_an_attempt_used_up(sta
 
     assert sorted(type(each).__name__ for each in results) == ["Delivered", "Snooze"]
     assert len(target.requests) == 1
+
+
+def test_attempts_that_are_broken_off_take_no_connection_along(start: Start) -> None:
+    """At whatever moment: while they wait, connect, send or read."""
+    chance = random.Random(7)
+
+    def behave(connection: socket.socket, _: Arrived) -> None:
+        time.sleep(chance.choice([0, 0.01]))
+        connection.sendall(answer(200, b"ok", Connection=chance.choice(["close", "keep-alive"])))
+
+    target = start(behave)
+
+    # What is forgotten is closed by Python, with a warning.
+    with warnings.catch_warnings(record=True) as forgotten:
+        warnings.simplefilter("always", ResourceWarning)
+        results = attempts(
+            *[http_job(target.url) for _ in range(500)],
+            at_once=True,
+            per_host=8,
+            cut=lambda: chance.uniform(0, 0.5),
+        )
+        gc.collect()
+
+    assert not [each.message for each in forgotten if "transport" in str(each.message)]
+    kinds = Counter(type(result).__name__ for result in results)
+    assert kinds.keys() == {"Delivered", "TimeoutError"}
+    wait_for(lambda: target.open == 0, deadline=timedelta(seconds=5))
