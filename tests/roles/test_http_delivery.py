@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,8 +17,10 @@ from chronos_site.env import BrokerConfig, DeliveryConfig, ExecutorConfig
 from executor.delivery.pool import delivery_pool
 from executor.executor import Executor
 from jobs.broker.topics import ensure_topics, topics_for
-from jobs.lifecycle import Job, Outcome, Status
+from jobs.executions import LogLine
+from jobs.lifecycle import Job, Outcome, Response, Status
 from jobs.repository import Repository
+from jobs.repository.executions import Wanted
 from tests.deliveries import LOOPBACK
 from tests.processes import RoleProcess
 from tests.targets import Arrived, Target, answer, sends
@@ -92,10 +94,9 @@ def to(target: Target, **delivery: Any) -> str:
 
 
 def test_what_was_answered_is_kept(
-    start_couriers: StartCouriers, queue: Insert, wait_until_all: WaitUntilAll
+    start_couriers: StartCouriers, repo: Repository, queue: Insert, wait_until_all: WaitUntilAll
 ) -> None:
-    upcoming = iter([answer(503, b"busy", Retry_After="7"), answer(204)])
-    target = Target(lambda connection, _: connection.sendall(next(upcoming)))
+    target = Target(sends(answer(503, b"busy", Retry_After="7")))
     start_couriers()
 
     [job] = wait_until_all(queue(delivery=to(target)), Status.PENDING)
@@ -108,6 +109,18 @@ def test_what_was_answered_is_kept(
     assert tried.response is not None
     assert tried.response.code == 503
     assert job.scheduled_at - tried.finished_at == timedelta(seconds=7)
+    [listed], _ = repo.executions.page(Wanted(job_id=job.id), limit=10)
+    execution = repo.executions.find(listed.id)
+    assert execution is not None
+    assert execution.attempt.response == Response(503, "busy")
+    assert execution.attempt.error_class == "HttpStatus"
+    [line] = wait_for(lambda: log_lines(repo, execution.id))
+    assert line.message == f"POST to 127.0.0.1:{target.port}: 503 Service Unavailable"
+
+
+def log_lines(repo: Repository, execution_id: str) -> Sequence[LogLine]:
+    log = repo.attempt_logs.find(execution_id)
+    return log.lines if log else ()
 
 
 def test_two_hundred_targets_that_take_a_second_each_are_done_after_little_more_than_one(
@@ -122,15 +135,18 @@ def test_two_hundred_targets_that_take_a_second_each_are_done_after_little_more_
     # The first job waits until the executor has its share of the topic.
     wait_until_all(queue(delivery=to(target)), Status.COMPLETED)
 
-    begun = time.monotonic()
-    jobs = wait_until_all(queue(200, delivery=to(target)), Status.COMPLETED)
-    took = time.monotonic() - begun
+    took: list[float] = []
+    # A busy machine may spoil one round.
+    while len(took) < 3 and min(took, default=9) > 2.5:
+        begun = time.monotonic()
+        jobs = wait_until_all(queue(200, delivery=to(target)), Status.COMPLETED)
+        took.append(time.monotonic() - begun)
     target.close()
 
-    assert took < 2.5
-    assert Counter(
-        request.headers["idempotency-key"] for request in target.requests[1:]
-    ) == Counter(str(job.id) for job in jobs)
+    assert min(took) < 2.5
+    assert target.most_open == 200
+    sent = Counter(request.headers["idempotency-key"] for request in target.requests[-200:])
+    assert sent == Counter(str(job.id) for job in jobs)
 
 
 def test_a_cancelled_delivery_is_broken_off_and_frees_its_place(
