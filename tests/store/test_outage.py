@@ -20,6 +20,7 @@ from pymongo import MongoClient
 from chronos_site.env import StoreConfig
 from devstack.mongo import Mongod
 from jobs import attempts
+from jobs.definitions import Definition
 from jobs.errors import StoreUnavailable
 from jobs.executions import execution_of
 from jobs.lifecycle import Status
@@ -35,6 +36,9 @@ from tests.builders import NOW, a_job
 JOB: Final = a_job(status=Status.RUNNING, claim_id="c1")
 HELD: Final = [(JOB.id, "c1")]
 END: Final = attempts.completed(JOB, started_at=NOW, finished_at=NOW)
+DEFINITION: Final = Definition(
+    tenant_id="tenant-a", name="hook", version=1, job_type="noop", created_at=NOW, updated_at=NOW
+)
 EXECUTION: Final = execution_of(JOB, END)
 LEASE: Final = timedelta(minutes=5)
 BOUND_SECONDS: Final = 20.0
@@ -58,6 +62,10 @@ CALLS: Final[Mapping[str, Call]] = {
     "jobs.get": lambda repo: repo.jobs.get(JOB.id),
     "jobs.read": lambda repo: repo.jobs.read(JOB.id),
     "jobs.page": lambda repo: repo.jobs.page("tenant-a", limit=1),
+    "jobs.schedules": lambda repo: repo.jobs.schedules("tenant-a", limit=1),
+    "interventions.reschedule": lambda repo: repo.interventions.reschedule(
+        JOB.id, due_at=NOW, now=NOW
+    ),
     "interventions.cancel": lambda repo: repo.interventions.cancel(JOB.id, now=NOW),
     "interventions.redrive": lambda repo: repo.interventions.redrive(JOB.id, due_at=NOW, now=NOW),
     "interventions.pause": lambda repo: repo.interventions.pause(JOB.id, now=NOW),
@@ -101,6 +109,15 @@ CALLS: Final[Mapping[str, Call]] = {
     "templates.due": lambda repo: repo.templates.due(now=NOW, limit=1),
     "templates.next_due": lambda repo: repo.templates.next_due(),
     "templates.with_live_runs": lambda repo: repo.templates.with_live_runs([JOB.id]),
+    "templates.user_of": lambda repo: repo.templates.user_of("tenant-a", "hook"),
+    "definitions.create": lambda repo: repo.definitions.create(DEFINITION),
+    "definitions.replace": lambda repo: repo.definitions.replace(DEFINITION, version=1),
+    "definitions.delete": lambda repo: repo.definitions.delete(
+        "tenant-a", "hook", version=1, now=NOW
+    ),
+    "definitions.find": lambda repo: repo.definitions.find("tenant-a", "hook"),
+    "definitions.find_all": lambda repo: repo.definitions.find_all({("tenant-a", "hook")}),
+    "definitions.page": lambda repo: repo.definitions.page("tenant-a", limit=1),
     "templates.advance": lambda repo: repo.templates.advance([Advance(JOB.id, NOW, NOW)], now=NOW),
     "templates.dead_letter": lambda repo: repo.templates.dead_letter(JOB.id, reason="why", now=NOW),
     "nodes.report": lambda repo: repo.nodes.report(Node("e1", "executor", NOW), now=NOW),
