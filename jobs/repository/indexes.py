@@ -6,6 +6,7 @@ and nearly all are partial.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pymongo import ASCENDING, DESCENDING, IndexModel
@@ -124,8 +125,6 @@ DEFINITIONS: Final = (
     ),
 )
 BUCKETS: Final = (IndexModel([("openedAt", ASCENDING)], name="age", expireAfterSeconds=7 * 86_400),)
-OBSOLETE: Final = ("due",)
-"""Of earlier versions. A changed index gets a new name, so that it is there before the old goes."""
 EXECUTIONS: Final = (
     # Lists, newest first, and the cursor. Each attempt pays for the first; the others cost nothing
     # where no template or definition is concerned. Those of a job are a range of `_id`.
@@ -153,16 +152,22 @@ EXECUTIONS: Final = (
 )
 # RETENTION_LOGS.
 ATTEMPT_LOGS: Final = (IndexModel([("expiresAt", ASCENDING)], name="expiry", expireAfterSeconds=0),)
+COLLECTIONS: Final[Mapping[str, Sequence[IndexModel]]] = {
+    "jobs": JOBS,
+    "nodes": NODES,
+    "definitions": DEFINITIONS,
+    "schedule_buckets": BUCKETS,
+    "executions": EXECUTIONS,
+    "attempt_logs": ATTEMPT_LOGS,
+}
+OBSOLETE: Final = ("due",)
+"""Of earlier versions. A changed index gets a new name, so that it is there before the old goes."""
 
 
 def ensure(database: Database[dict[str, Any]]) -> None:
     """Create what is missing, and drop what is obsolete. Repeatable."""
-    database["jobs"].create_indexes(list(JOBS))
-    database["nodes"].create_indexes(list(NODES))
-    database["definitions"].create_indexes(list(DEFINITIONS))
-    database["executions"].create_indexes(list(EXECUTIONS))
-    database["attempt_logs"].create_indexes(list(ATTEMPT_LOGS))
-    database["schedule_buckets"].create_indexes(list(BUCKETS))
+    for collection, models in COLLECTIONS.items():
+        database[collection].create_indexes(list(models))
     for name in OBSOLETE:
         if name in database["jobs"].index_information():
             database["jobs"].drop_index(name)
@@ -170,10 +175,9 @@ def ensure(database: Database[dict[str, Any]]) -> None:
 
 def missing(database: Database[dict[str, Any]]) -> list[str]:
     """Names of the indexes that `ensure` would create."""
-    wanted = {"jobs": JOBS, "executions": EXECUTIONS, "attempt_logs": ATTEMPT_LOGS}
     return [
         f"{collection}.{name}"
-        for collection, models in wanted.items()
+        for collection, models in COLLECTIONS.items()
         for there in [database[collection].index_information()]
         for name in (model.document["name"] for model in models)
         if name not in there

@@ -9,7 +9,7 @@ import pytest
 from chronos_site.env import StoreConfig
 from jobs.errors import ConfigError, NotProvisioned
 from jobs.repository import Repository
-from jobs.repository.indexes import JOBS
+from jobs.repository.indexes import COLLECTIONS
 from tests.store.conftest import Documents
 
 
@@ -26,11 +26,12 @@ def test_an_empty_database_is_refused_until_it_has_its_indexes(store_config: Sto
 
 
 def test_each_missing_index_is_named(repo: Repository, documents: Documents) -> None:
-    for model in JOBS:
-        documents.drop_index(model.document["name"])
+    for collection, models in COLLECTIONS.items():
+        for name in (model.document["name"] for model in models):
+            documents.database[collection].drop_index(name)
 
-        with pytest.raises(NotProvisioned, match=model.document["name"]):
-            repo.require_indexes()
+            with pytest.raises(NotProvisioned, match=f"{collection}.{name}"):
+                repo.require_indexes()
 
 
 def test_an_index_of_an_earlier_version_is_replaced(
