@@ -1,0 +1,1 @@
+"""Programs for planning and measuring. Nothing that is deployed needs them."""
