@@ -146,12 +146,11 @@ class Workers:
             at: monotonic seconds.
         """
         for held in helds:
-            seconds, since = held.job.timeout_seconds, held.working_since
-            if seconds is None or since is None or at - since < seconds or not held.settle():
-                continue
-            self.abandon(held)
-            error = f"the handler ran longer than timeoutSeconds, {seconds:g}"
-            self._write_failure(held, error, Outcome.TIMED_OUT)
+            if held.is_overdue(at) and held.settle():
+                self.abandon(held)
+                seconds = held.job.timeout_seconds
+                error = f"the handler ran longer than timeoutSeconds, {seconds:g}"
+                self._write_failure(held, error, Outcome.TIMED_OUT)
 
     def _write_failure(self, held: Held, error: str, outcome: Outcome) -> None:
         now = self._clock()

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from executor.calls import describe, ended_by
+from executor.delivery.clock import SteadyClock
 from executor.delivery.sender import Sender
 from executor.held import Held
 from executor.metrics import HANDLER_SECONDS, START_LAG_SECONDS
@@ -30,14 +31,16 @@ class Couriers:
     jobs. A task that is abandoned is cancelled, so that it keeps neither its place nor its
     connection."""
 
-    def __init__(self, means: Means, senders: Mapping[str, Sender]) -> None:
+    def __init__(self, means: Means, clock: SteadyClock, senders: Mapping[str, Sender]) -> None:
         """Start the thread.
 
         Args:
             means: what the executor provides.
+            clock: the store's time; put right here.
             senders: by job type; used on the event loop only.
         """
         self._means = means
+        self._clock = clock
         self._senders = senders
         self._tasks: dict[Held, asyncio.Task[None]] = {}
         self._loop = asyncio.new_event_loop()
@@ -60,6 +63,8 @@ class Couriers:
             helds: those held.
             at: monotonic seconds.
         """
+        # This is called all the time, by a thread that may wait.
+        self._clock.look()
         for held in helds:
             if held.is_overdue(at) and held.settle():
                 self.abandon(held)
@@ -91,10 +96,10 @@ class Couriers:
 
     async def _serve(self) -> None:
         await self._closing.wait()
-        tasks = list(self._tasks.values())
-        for task in tasks:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*others, return_exceptions=True)
         for sender in self._senders.values():
             await sender.close()
 
@@ -126,7 +131,7 @@ class Couriers:
                 self._put_failure(held, error, Outcome.FAILED)
 
     async def _attempt(self, held: Held) -> Finish:
-        job, clock = held.job, self._means.clock
+        job, clock = held.job, self._clock
         begun, now = time.monotonic(), clock()
         started_at = held.started_at or now
         START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
@@ -154,7 +159,7 @@ class Couriers:
         )
 
     def _put_failure(self, held: Held, error: str, outcome: Outcome) -> None:
-        now = self._means.clock()
+        now = self._clock()
         finish = attempts.failed(
             held.job,
             error=error,

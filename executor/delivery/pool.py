@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import certifi
 
+from executor.delivery.clock import SteadyClock
 from executor.delivery.connections import Connections
 from executor.delivery.couriers import Couriers
 from executor.delivery.http import HttpSender
@@ -43,12 +44,13 @@ def delivery_pool(
     """
 
     def hire(means: Means) -> Couriers:
+        clock = SteadyClock(means.clock)
         senders: dict[str, Sender] = {}
         if HTTP in job_types:
-            senders[HTTP] = http_sender(config, clock=means.clock, user_agent=user_agent)
+            senders[HTTP] = http_sender(config, clock=clock, user_agent=user_agent)
         if KAFKA in job_types:
             senders[KAFKA] = kafka_sender(config, broker, name=name)
-        return Couriers(means, senders)
+        return Couriers(means, clock, senders)
 
     # All that is started is under way: nothing is gained by starting ahead.
     return Pool(

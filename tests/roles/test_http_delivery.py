@@ -144,7 +144,7 @@ def test_two_hundred_targets_that_take_a_second_each_are_done_after_little_more_
     target.close()
 
     assert min(took) < 2.5
-    assert target.most_open == 200
+    assert target.most_open >= 200
     sent = Counter(request.headers["idempotency-key"] for request in target.requests[-200:])
     assert sent == Counter(str(job.id) for job in jobs)
 

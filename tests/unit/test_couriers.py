@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from queue import SimpleQueue
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 from executor.allowance import Allowance
 from executor.calls import AttemptError
+from executor.delivery.clock import SteadyClock
 from executor.delivery.couriers import Couriers
 from executor.delivery.sender import Delivered
 from executor.held import Held
@@ -76,7 +77,7 @@ def hire(ends: Ends, started: Allowance) -> Iterator[Callable[[Sending], Courier
 
     def hire(sender: Sending) -> Couriers:
         means = Means(started, pace, ends, logs, lambda: NOW)  # type: ignore[arg-type]
-        made.append(Couriers(means, {"http": sender}))
+        made.append(Couriers(means, SteadyClock(means.clock), {"http": sender}))
         return made[-1]
 
     yield hire
@@ -138,7 +139,7 @@ def test_a_failure_says_what_its_sender_says(
 
     _, finish = ends.get()
     assert finish.status is Status.PENDING
-    assert finish.scheduled_at == NOW + timedelta(seconds=7)
+    assert finish.scheduled_at == finish.attempt.finished_at + timedelta(seconds=7)
     assert finish.attempt.error_class == "HttpStatus"
     assert finish.attempt.response == Response(503, "later")
     all_given_back(started)
@@ -213,3 +214,19 @@ def test_closing_breaks_off_what_is_under_way_and_closes_the_senders(
     assert sender.is_closed
     assert started.taken == 0
     assert len(ends) == 0
+
+
+def test_the_event_loop_does_not_wait_for_the_stores_clock() -> None:
+    """It has one of its own, which goes on while MongoDB is away."""
+    away = threading.Event()
+
+    def store_clock() -> datetime:
+        assert not away.is_set()
+        return NOW
+
+    clock = SteadyClock(store_clock)
+    before = clock()
+    away.set()
+    time.sleep(0.01)
+
+    assert NOW <= before < clock() < NOW + timedelta(seconds=DEADLINE)
