@@ -61,18 +61,21 @@ class Catcher(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Called by `logging` for each record."""
-        execution_id = getattr(record, "execution_id", None) or _current.get()
-        take = self._takers.get(execution_id) if execution_id is not None else None
-        if take is not None:
-            try:
+        try:
+            named = getattr(record, "execution_id", None) or _current.get()
+            if named is not None and (take := self._takers.get(named)):
                 take(_line(record))
-            except Exception:  # noqa: BLE001 - as in every handler: logging breaks no caller
-                self.handleError(record)
+        except Exception:  # noqa: BLE001 - as in every handler: logging breaks no caller
+            self.handleError(record)
 
 
 def _line(record: logging.LogRecord) -> LogLine:
-    at = datetime.fromtimestamp(record.created, UTC)
-    return LogLine(at, record.levelname, record.name, _cut(_formatter.format(record)))
+    return LogLine(
+        at=datetime.fromtimestamp(record.created, UTC),
+        level=_cut(record.levelname),
+        logger=_cut(record.name),
+        message=_cut(_formatter.format(record)),
+    )
 
 
 def _cut(text: str) -> str:

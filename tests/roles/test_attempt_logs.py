@@ -215,12 +215,15 @@ def test_lines_that_cannot_be_shown_harm_nobody(
     logs = start_logs()
     with logs.capturing(FIRST):
         library.info("%d", "no number")
+        library.info("nobody's", extra={"execution_id": ["no", "id"]})
         library.info("half a \ud800 pair, \0")
+        logging.getLogger("a.\ud800.b").info("by a strange name")
         library.info("x" * (LINE_LENGTH + 1))
     logs.close()
 
     assert messages(repo.attempt_logs.find(FIRST)) == [
         "half a ? pair, \0",
+        "by a strange name",
         "x" * LINE_LENGTH + "…",
     ]
 
