@@ -167,6 +167,8 @@ def moves(bench: Bench) -> Iterator[Row]:
     eighth = partial(bench.due, _EIGHTH)
     yield "find 1,001 due, of an eighth of the shards", bench.spent([eighth] * BATCHES)
     yield "queue 1,000", bench.spent(partial(queue, each) for each in ids)
+    elsewhere = [[job_id_for(f"elsewhere-{n}") for n in range(BATCH)]] * BATCHES
+    yield "queue 1,000 that are elsewhere", bench.spent(partial(queue, each) for each in elsewhere)
     yield "publish 1,000", bench.spent([bench.publish] * BATCHES)
     in_flight = [repository.dispatch.in_flight] * BATCHES
     yield f"count {BATCH * BATCHES:,} in flight", bench.spent(in_flight)
