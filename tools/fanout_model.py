@@ -185,7 +185,7 @@ class Simulation:
         """Until no job is left.
 
         Args:
-            kill_at: when the last worker is killed, in seconds; None: never.
+            kill_at: when the last of several workers is killed, in seconds; None: never.
         """
         for worker in self._workers:
             self._own(worker, 0.0)
