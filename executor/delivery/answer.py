@@ -16,6 +16,7 @@ SOONEST: Final = timedelta(seconds=1)
 LATEST: Final = timedelta(days=30)
 """Bounds of what Retry-After is heeded for."""
 
+_SHORTEST_SECRET: Final = 4
 _DIGITS: Final = re.compile(r"[0-9]{1,18}")
 _CHARSET: Final = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 # Python knows codecs that are no charsets, and some that take quadratic time or give surrogates.
@@ -51,9 +52,17 @@ def excerpt(body: bytes, headers: Mapping[str, str]) -> str:
 
 
 def veiled(text: str, secrets: Iterable[str]) -> str:
-    """A text without the secrets that a target may have echoed into it."""
+    """A text without the secrets that a target may have echoed into it.
+
+    Args:
+        text: what it answered.
+        secrets: values of headers; of `Bearer t0ken` the last word alone is hidden too.
+    """
     for secret in secrets:
-        text = text.replace(secret, "***")
+        for part in (secret, secret.rpartition(" ")[2]):
+            # What is shorter is no secret, and may stand anywhere.
+            if len(part) >= _SHORTEST_SECRET:
+                text = text.replace(part, "***")
     return text
 
 

@@ -117,28 +117,33 @@ class Connections:
     async def _send(
         self, host: _Host, request: httpcore.Request
     ) -> tuple[_Line, httpcore.Response]:
-        while host.idle:
-            # The youngest is the least likely to have been closed by the server.
-            line = host.idle.pop()
-            self._idle -= 1
-            if line.connection.has_expired():
-                await line.connection.aclose()
-                continue
+        kept = await self._kept(host)
+        if kept is not None:
             try:
-                response = await self._exchange(line, request)
+                response = await self._exchange(kept, request)
             except (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError):
                 # The server closed it just now, without a word. RFC 9110, 9.2.2, allows to repeat
                 # what is idempotent; another connection finds out whether the server is well.
-                if line.wire.has_heard:
+                if kept.wire.has_heard:
                     raise
             else:
-                if line.wire.has_heard:
-                    return line, response
+                if kept.wire.has_heard:
+                    return kept, response
                 # Nothing came in: this was left over from the answer before, which was longer than
                 # it said.
-                await line.connection.aclose()
+                await kept.connection.aclose()
         line = self._new(request.url.origin)
         return line, await self._exchange(line, request)
+
+    async def _kept(self, host: _Host) -> _Line | None:
+        """The youngest connection that the server has not closed: it is the least likely to."""
+        while host.idle:
+            line = host.idle.pop()
+            self._idle -= 1
+            if not line.connection.has_expired():
+                return line
+            await line.connection.aclose()
+        return None
 
     async def _exchange(self, line: _Line, request: httpcore.Request) -> httpcore.Response:
         try:

@@ -95,7 +95,7 @@ class HttpSender:
             name.decode("latin-1").lower(): value.decode("latin-1")
             for name, value in answer.headers
         }
-        hidden = [headers[name] for name in delivery.secret_headers if headers[name]]
+        hidden = [headers[name] for name in delivery.secret_headers]
         response = Response(answer.status, veiled(excerpt(bytes(body), answered), hidden))
         return self._judged(job, delivery, host, response, answered.get("retry-after"))
 

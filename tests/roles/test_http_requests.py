@@ -121,7 +121,8 @@ def test_secret_headers_are_sent_and_appear_nowhere_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def echo(connection: ssl.SSLSocket, request: Arrived) -> None:
-        connection.sendall(answer(500, json.dumps(request.headers).encode()))
+        token = request.headers["authorization"].split()[1]
+        connection.sendall(answer(500, json.dumps([request.headers, token]).encode()))
 
     target = Target(echo)  # type: ignore[arg-type]
     job = http_job(
@@ -137,7 +138,8 @@ def test_secret_headers_are_sent_and_appear_nowhere_else(
     [request] = target.requests
     assert request.headers["authorization"] == "Bearer hunter2"
     assert failure.response is not None
-    assert json.loads(failure.response.excerpt)["authorization"] == "***"
+    shown, token = json.loads(failure.response.excerpt)
+    assert shown["authorization"] == token == "***"
     for text in (str(failure), failure.response.excerpt, caplog.text):
         assert "hunter2" not in text
         assert SECRET not in text
