@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from ipaddress import ip_network
 from typing import Any
 
 from chronos_site.env import DeliveryConfig
+from executor.calls import AttemptError
 from executor.delivery.network import Resolve
 from executor.delivery.pool import http_sender
 from executor.delivery.sender import Delivered
@@ -83,3 +84,20 @@ def attempts(
             await sender.close()
 
     return asyncio.run(run())
+
+
+def failed(result: Delivered | Exception) -> AttemptError:
+    """The failure of an attempt that failed."""
+    assert isinstance(result, AttemptError), result
+    return result
+
+
+def done(result: Delivered | Exception) -> Delivered:
+    """What an attempt that succeeded returned."""
+    assert isinstance(result, Delivered), result
+    return result
+
+
+def codes(results: Iterable[Delivered | Exception]) -> list[int | None]:
+    """The answers of attempts that succeeded."""
+    return [response.code if (response := done(each).response) else None for each in results]

@@ -36,6 +36,7 @@ from reaper.reaper import Reaper
 from scheduler.leadership import elector_for
 from scheduler.scheduler import Scheduler
 from tests.builders import a_job
+from tests.targets import Behave, Target
 from tests.waiting import wait_for
 
 Documents = Collection[dict[str, Any]]
@@ -226,3 +227,17 @@ def wait_until_all(
         return [repo.jobs.get(job.id) for job in jobs]
 
     return wait
+
+
+@pytest.fixture
+def start_target() -> Iterator[Callable[[Behave], Target]]:
+    """Starts an HTTP server for deliveries that behaves so."""
+    started: list[Target] = []
+
+    def start(behave: Behave) -> Target:
+        started.append(Target(behave))
+        return started[-1]
+
+    yield start
+    for target in started:
+        target.close()

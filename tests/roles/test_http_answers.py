@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
-import gc
-import random
 import resource
 import socket
+import threading
 import time
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
 
-from executor.calls import AttemptError
 from executor.delivery.answer import EXCERPT_BYTES
-from executor.delivery.sender import Delivered
-from tests.deliveries import attempt, attempts, http_job
+from jobs.lifecycle import Response
+from tests.deliveries import attempt, attempts, done, failed, http_job
 from tests.targets import Arrived, Behave, Target, answer, hangs_up_after, sends
-from tests.waiting import wait_for
 
-Start = Callable[[Behave], Target]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts a target with this behaviour."""
-    started: list[Target] = []
-
-    def start(behave: Behave) -> Target:
-        started.append(Target(behave))
-        return started[-1]
-
-    yield start
-    for target in started:
-        target.close()
-
-
-def failed(result: Delivered | Exception) -> AttemptError:
-    assert isinstance(result, AttemptError), result
-    return result
-
-
-def done(result: Delivered | Exception) -> Delivered:
-    assert isinstance(result, Delivered), result
-    return result
-
-
-def codes(results: Iterable[Delivered | Exception]) -> list[int | None]:
-    """The answers of attempts that succeeded."""
-    return [response.code if (response := done(each).response) else None for each in results]
+StartTarget = Callable[[Behave], Target]
 
 
 DONE = (200, 201, 202, 204, 206, 299)
@@ -59,10 +25,10 @@ RETRIED = (408, 425, 429, 500, 502, 503, 504, 599)
 TERMINAL = (300, 301, 302, 304, 307, 308, 400, 401, 403, 404, 405, 409, 410, 418, 422, 499)
 
 
-def test_every_status_has_its_meaning(start: Start) -> None:
+def test_every_status_has_its_meaning(start_target: StartTarget) -> None:
     statuses = [*DONE, *RETRIED, *TERMINAL]
     upcoming = iter(statuses)
-    target = start(lambda connection, _: connection.sendall(answer(next(upcoming))))
+    target = start_target(lambda connection, _: connection.sendall(answer(next(upcoming))))
 
     results = dict(zip(statuses, attempts(*[http_job(target.url) for _ in statuses]), strict=True))
 
@@ -79,9 +45,9 @@ def test_every_status_has_its_meaning(start: Start) -> None:
         assert str(failure).startswith(f"127.0.0.1:{target.port} answered {code}")
 
 
-def test_the_delivery_and_the_job_may_judge_otherwise(start: Start) -> None:
+def test_the_delivery_and_the_job_may_judge_otherwise(start_target: StartTarget) -> None:
     upcoming = iter([200, 404, 404, 503])
-    target = start(lambda connection, _: connection.sendall(answer(next(upcoming))))
+    target = start_target(lambda connection, _: connection.sendall(answer(next(upcoming))))
 
     unexpected, expected, retried, given_up = attempts(
         http_job(target.url, expectedStatuses=[202]),
@@ -106,9 +72,9 @@ def test_the_delivery_and_the_job_may_judge_otherwise(start: Start) -> None:
     ],
 )
 def test_retry_after_in_seconds_is_heeded(
-    start: Start, header: str, after: timedelta | None
+    start_target: StartTarget, header: str, after: timedelta | None
 ) -> None:
-    target = start(sends(answer(503, Retry_After=header)))
+    target = start_target(sends(answer(503, Retry_After=header)))
 
     assert failed(attempt(http_job(target.url))).after == after
 
@@ -122,9 +88,11 @@ def test_retry_after_in_seconds_is_heeded(
     ],
     ids=["IMF-fixdate", "RFC 850", "asctime"],
 )
-def test_retry_after_as_a_date_is_heeded(start: Start, form: Callable[[datetime], str]) -> None:
+def test_retry_after_as_a_date_is_heeded(
+    start_target: StartTarget, form: Callable[[datetime], str]
+) -> None:
     at = datetime.now(UTC) + timedelta(minutes=5)
-    target = start(sends(answer(429, Retry_After=form(at))))
+    target = start_target(sends(answer(429, Retry_After=form(at))))
 
     after = failed(attempt(http_job(target.url))).after
 
@@ -144,8 +112,10 @@ def test_retry_after_as_a_date_is_heeded(start: Start, form: Callable[[datetime]
     ],
     ids=["nothing", "half of the headers", "another protocol", "bytes", "huge headers", "lengths"],
 )
-def test_what_is_no_answer_is_tried_again(start: Start, data: bytes, reason: str) -> None:
-    target = start(hangs_up_after(data))
+def test_what_is_no_answer_is_tried_again(
+    start_target: StartTarget, data: bytes, reason: str
+) -> None:
+    target = start_target(hangs_up_after(data))
 
     failure = failed(attempt(http_job(target.url)))
 
@@ -156,8 +126,63 @@ def test_what_is_no_answer_is_tried_again(start: Start, data: bytes, reason: str
     assert len(target.requests) == 1
 
 
-def test_a_status_counts_though_the_body_breaks_off(start: Start) -> None:
-    target = start(hangs_up_after(answer(200, b"accepted")[:-4]))
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.0 200 OK\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + answer(200, b"hello"),
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 3 + answer(200, b"hello"),
+        b"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello",
+    ],
+    ids=["HTTP/1.0", "until it closes", "in chunks", "early hints", "continue", "without a phrase"],
+)
+def test_answers_in_other_forms_are_understood(start_target: StartTarget, data: bytes) -> None:
+    target = start_target(hangs_up_after(data))
+
+    response = done(attempt(http_job(target.url))).response
+
+    assert response == Response(200, "hello")
+
+
+def test_who_answers_before_the_request_is_complete_is_heard() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def refuse() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(answer(413, b"too large", Connection="close"))
+                # The client gives up sending when it has the answer.
+                while connection.recv(1 << 16):
+                    pass
+
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        payload = '{"a":"' + "x" * 10_000_000 + '"}'
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+        failure = failed(attempt(http_job(url, payload=payload)))
+        thread.join()
+
+    assert failure.is_final
+    assert failure.response == Response(413, "too large")
+
+
+def test_who_reads_nothing_is_given_up_when_the_time_is_over() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        payload = '{"a":"' + "x" * 10_000_000 + '"}'
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+        failure = failed(attempt(http_job(url, payload=payload, timeoutSeconds=0.5)))
+
+    assert not failure.is_final
+    assert failure.error_class == "Timeout"
+
+
+def test_a_status_counts_though_the_body_breaks_off(start_target: StartTarget) -> None:
+    target = start_target(hangs_up_after(answer(200, b"accepted")[:-4]))
 
     response = done(attempt(http_job(target.url))).response
 
@@ -175,8 +200,8 @@ def drips(data: bytes, after: bytes = b"") -> Behave:
     return behave
 
 
-def test_headers_that_drip_are_given_up_when_the_time_is_over(start: Start) -> None:
-    target = start(drips(b"HTTP/1.1 200 OK\r\n", b"X-Drip: 1\r\n"))
+def test_headers_that_drip_are_given_up_when_the_time_is_over(start_target: StartTarget) -> None:
+    target = start_target(drips(b"HTTP/1.1 200 OK\r\n", b"X-Drip: 1\r\n"))
 
     began = time.monotonic()
     failure = failed(attempt(http_job(target.url, timeoutSeconds=0.5)))
@@ -188,8 +213,8 @@ def test_headers_that_drip_are_given_up_when_the_time_is_over(start: Start) -> N
     assert target.left.wait(5)
 
 
-def test_a_body_that_drips_is_cut_when_the_time_is_over(start: Start) -> None:
-    target = start(drips(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n", b"a"))
+def test_a_body_that_drips_is_cut_when_the_time_is_over(start_target: StartTarget) -> None:
+    target = start_target(drips(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n", b"a"))
 
     began = time.monotonic()
     response = done(attempt(http_job(target.url, timeoutSeconds=0.5))).response
@@ -200,7 +225,9 @@ def test_a_body_that_drips_is_cut_when_the_time_is_over(start: Start) -> None:
     assert target.left.wait(5)
 
 
-def test_of_a_gigabyte_64_kib_are_read_and_the_connection_is_dropped(start: Start) -> None:
+def test_of_a_gigabyte_64_kib_are_read_and_the_connection_is_dropped(
+    start_target: StartTarget,
+) -> None:
     sent = 0
 
     def behave(connection: socket.socket, _: Arrived) -> None:
@@ -211,7 +238,7 @@ def test_of_a_gigabyte_64_kib_are_read_and_the_connection_is_dropped(start: Star
             connection.sendall(chunk)
             sent += len(chunk)
 
-    target = start(behave)
+    target = start_target(behave)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     response = done(attempt(http_job(target.url))).response
@@ -224,74 +251,15 @@ def test_of_a_gigabyte_64_kib_are_read_and_the_connection_is_dropped(start: Star
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10
 
 
-def test_what_is_longer_than_it_said_is_no_answer_to_the_next_request(start: Start) -> None:
-    def behave(connection: socket.socket, request: Arrived) -> None:
-        lie = answer(410) if len(target.requests) == 1 else b""
-        connection.sendall(answer(200) + lie)
-
-    target = start(behave)
-
-    results = attempts(http_job(target.url), http_job(target.url))
-
-    assert codes(results) == [200, 200]
-    assert target.connections == 2
-
-
-def test_redirects_are_not_followed(start: Start) -> None:
-    inner = start(sends(answer(200)))
-    outer = start(sends(answer(302, Location=inner.url)))
+def test_redirects_are_not_followed(start_target: StartTarget) -> None:
+    inner = start_target(sends(answer(200)))
+    outer = start_target(sends(answer(302, Location=inner.url)))
 
     failure = failed(attempt(http_job(outer.url)))
 
     assert failure.is_final
     assert str(failure).endswith("answered 302 Found")
     assert inner.connections == 0
-
-
-def test_a_kept_connection_is_used_again(start: Start) -> None:
-    target = start(sends(answer(200, b"ok")))
-
-    attempts(*[http_job(target.url) for _ in range(5)])
-
-    assert len(target.requests) == 5
-    assert target.connections == 1
-
-
-def test_a_kept_connection_that_the_server_closed_costs_no_attempt(start: Start) -> None:
-    """It closes right after its answer, without having said so."""
-    target = start(hangs_up_after(answer(200)))
-
-    results = attempts(*[http_job(target.url) for _ in range(5)])
-
-    assert codes(results) == [200] * 5
-    assert len(target.requests) == 5
-
-
-def test_a_kept_connection_that_breaks_at_the_next_request_costs_no_attempt(start: Start) -> None:
-    """The server closes while the request is under way: it is sent again, on a new connection."""
-
-    def behave(connection: socket.socket, _: Arrived) -> None:
-        if len(target.requests) == 2:
-            connection.shutdown(socket.SHUT_RDWR)
-        else:
-            connection.sendall(answer(200))
-
-    target = start(behave)
-
-    results = attempts(http_job(target.url), http_job(target.url, payload='{"n":2}'))
-
-    assert codes(results) == [200, 200]
-    assert [request.body for request in target.requests] == [b"{}", b'{"n":2}', b'{"n":2}']
-
-
-def test_what_is_kept_is_closed_after_a_while(start: Start) -> None:
-    target = start(sends(answer(200)))
-
-    attempts(
-        http_job(target.url), http_job(target.url), pause=0.3, keep_alive=timedelta(seconds=0.1)
-    )
-
-    assert target.connections == 2
 
 
 @pytest.mark.parametrize(
@@ -308,9 +276,9 @@ def test_what_is_kept_is_closed_after_a_while(start: Start) -> None:
     ],
 )
 def test_the_excerpt_is_text_that_can_be_stored(
-    start: Start, content_type: str, body: bytes, text: str
+    start_target: StartTarget, content_type: str, body: bytes, text: str
 ) -> None:
-    target = start(sends(answer(200, body, Content_Type=content_type)))
+    target = start_target(sends(answer(200, body, Content_Type=content_type)))
 
     response = done(attempt(http_job(target.url))).response
 
@@ -318,8 +286,8 @@ def test_the_excerpt_is_text_that_can_be_stored(
     assert response.excerpt == text
 
 
-def test_what_is_packed_is_not_unpacked(start: Start) -> None:
-    target = start(sends(answer(200, b"\x1f\x8b" + b"x" * 98, Content_Encoding="gzip")))
+def test_what_is_packed_is_not_unpacked(start_target: StartTarget) -> None:
+    target = start_target(sends(answer(200, b"\x1f\x8b" + b"x" * 98, Content_Encoding="gzip")))
 
     response = done(attempt(http_job(target.url))).response
 
@@ -339,62 +307,3 @@ def test_nobody_listening_and_unknown_names_are_tried_again() -> None:
     assert str(refused) == f"no connection to 127.0.0.1:{port}: Connection refused"
     assert not unknown.is_final
     assert "the name of nowhere.invalid cannot be resolved" in str(unknown)
-
-
-def test_no_more_connections_to_a_host_than_allowed(start: Start) -> None:
-    def behave(connection: socket.socket, _: Arrived) -> None:
-        time.sleep(0.05)
-        connection.sendall(answer(200))
-
-    target = start(behave)
-
-    results = attempts(*[http_job(target.url) for _ in range(40)], at_once=True, per_host=4)
-
-    assert codes(results) == [200] * 40
-    assert target.most_open == 4
-
-
-def test_who_finds_no_free_connection_comes_again_without_an_attempt_used_up(start: Start) -> None:
-    def behave(connection: socket.socket, _: Arrived) -> None:
-        time.sleep(0.5)
-        connection.sendall(answer(200))
-
-    target = start(behave)
-
-    results = attempts(
-        http_job(target.url),
-        http_job(target.url),
-        at_once=True,
-        per_host=1,
-        patience=timedelta(seconds=0.1),
-    )
-
-    assert sorted(type(each).__name__ for each in results) == ["Delivered", "Snooze"]
-    assert len(target.requests) == 1
-
-
-def test_attempts_that_are_broken_off_take_no_connection_along(start: Start) -> None:
-    """At whatever moment: while they wait, connect, send or read."""
-    chance = random.Random(7)
-
-    def behave(connection: socket.socket, _: Arrived) -> None:
-        time.sleep(chance.choice([0, 0.01]))
-        connection.sendall(answer(200, b"ok", Connection=chance.choice(["close", "keep-alive"])))
-
-    target = start(behave)
-
-    # What is forgotten is closed by Python, with a warning.
-    with warnings.catch_warnings(record=True) as forgotten:
-        warnings.simplefilter("always", ResourceWarning)
-        results = attempts(
-            *[http_job(target.url) for _ in range(500)],
-            at_once=True,
-            per_host=8,
-            cut=lambda: chance.uniform(0, 0.5),
-        )
-        gc.collect()
-
-    assert not [each.message for each in forgotten if "transport" in str(each.message)]
-    kinds = Counter(type(result).__name__ for result in results)
-    assert kinds.keys() == {"Delivered", "TimeoutError"}
-    wait_for(lambda: target.open == 0, deadline=timedelta(seconds=5))

@@ -14,10 +14,9 @@ import trustme
 from cryptography.fernet import Fernet
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from executor.calls import AttemptError
 from executor.delivery.sender import Delivered
 from jobs.delivery.secrets import Secrets
-from tests.deliveries import attempt, attempts, http_job
+from tests.deliveries import attempt, attempts, failed, http_job
 from tests.targets import Arrived, Target, answer, sends
 
 KEY = Fernet.generate_key().decode()
@@ -34,11 +33,6 @@ def target() -> Iterator[Target]:
 
 def sealed(text: str) -> str:
     return Secrets([KEY]).seal(text)
-
-
-def failed(result: Delivered | Exception) -> AttemptError:
-    assert isinstance(result, AttemptError), result
-    return result
 
 
 def test_the_payload_goes_out_as_it_was_stored(target: Target) -> None:
