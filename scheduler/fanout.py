@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Iterable, Set
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from jobs.broker.publisher import Publisher
 from jobs.broker.triggers import TriggerSubscription
+from jobs.errors import StoreUnavailable
 from jobs.lifecycle import SHARDS
 from jobs.loop import Patience, run
 from jobs.messages import trigger_of
@@ -51,7 +51,7 @@ class FanoutWorker:
         Args:
             name: unique per process.
             config: tick and batch.
-            broker: where the group is. A worker that cannot step for `session_timeout` leaves it.
+            broker: where the group is.
             repository: where the jobs are.
             publisher: where the wake-ups go.
             job_types: the types that have a handler here; those of live executors are added.
@@ -65,7 +65,7 @@ class FanoutWorker:
         self._timekeeper = Timekeeper(repository, config, dispatcher)
         self._timekeeper.look_after(frozenset())
         self._subscription: TriggerSubscription | None = None
-        self._trying_since: float | None = None
+        self._is_cut_off = False
         self.shards: frozenset[int] | None = None
         """What it owns; None before it has joined."""
 
@@ -79,27 +79,25 @@ class FanoutWorker:
 
     def run_once(self, now: datetime) -> bool:
         """Dispatch; True when there is more to do at once."""
-        self._trying_since = self._trying_since or time.monotonic()
-        more = self._timekeeper.run_once(now)
-        self._trying_since = None
+        try:
+            more = self._timekeeper.run_once(now)
+        except StoreUnavailable:
+            self._is_cut_off = True
+            raise
+        self._is_cut_off = False
         return more
 
     def wait(self) -> None:
         """Sleep until there is something to do."""
         self._timekeeper.wait()
 
-    @property
-    def _is_stuck(self) -> bool:
-        since = self._trying_since
-        patience = self._broker.session_timeout.total_seconds()
-        return since is not None and time.monotonic() - since > patience
-
     def _belong(self, stop: threading.Event) -> None:
         patience = Patience(stop)
         while not stop.is_set():
             try:
-                if self._is_stuck:
-                    # As if it had died: others may reach the store that this one does not.
+                if self._is_cut_off:
+                    # As if it had died: others may reach the store that this one does not. Not
+                    # where a step is merely slow, as it would be for the others too.
                     self._leave()
                     stop.wait(_POLL_SECONDS)
                 else:
