@@ -66,8 +66,10 @@ def failure_of(error: Exception, *, host: str, seconds: float) -> AttemptError:
                 is_final=True,
             )
         case httpcore.RemoteProtocolError():
+            # Behind the colon it shows what came, which may be an echo of a secret header.
+            reason = str(error).partition(":")[0]
             return AttemptError(
-                f"{host} did not send a complete answer in HTTP: {str(error)[:200]}",
+                f"{host} did not send a complete answer in HTTP: {reason}",
                 error_class="InvalidAnswer",
             )
     return _not_connected(_cause(error), host)

@@ -114,11 +114,11 @@ def test_the_signature_passes_the_verification_of_its_standard(target: Target) -
 def test_secret_headers_are_sent_and_appear_nowhere_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def echo(connection: ssl.SSLSocket, request: Arrived) -> None:
+    def echo(connection: socket.socket, request: Arrived) -> None:
         token = request.headers["authorization"].split()[1]
         connection.sendall(answer(500, json.dumps([request.headers, token]).encode()))
 
-    target = Target(echo)  # type: ignore[arg-type]
+    target = Target(echo)
     job = http_job(
         target.url,
         secret=sealed(SECRET),
@@ -137,6 +137,20 @@ def test_secret_headers_are_sent_and_appear_nowhere_else(
     for text in (str(failure), failure.response.excerpt, caplog.text):
         assert "hunter2" not in text
         assert SECRET not in text
+
+
+def test_an_echo_that_is_no_http_gives_no_secret_away() -> None:
+    def echo(connection: socket.socket, request: Arrived) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n" + request.headers["authorization"].encode())
+        connection.sendall(b"\r\n\r\n")
+
+    target = Target(echo)
+    job = http_job(target.url, secretHeaders={"Authorization": sealed("Bearer hunter2")})
+
+    failure = failed(attempt(job, encryption_keys=(KEY,)))
+    target.close()
+
+    assert str(failure).endswith("in HTTP: illegal header line")
 
 
 def test_a_secret_that_cannot_be_opened_may_be_later(target: Target) -> None:
