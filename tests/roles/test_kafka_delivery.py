@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, Message
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -80,10 +80,10 @@ def messages(broker: BrokerConfig, topic: str, count: int) -> list[Message]:
         {
             "bootstrap.servers": ",".join(broker.brokers),
             "group.id": uuid4().hex,
-            "auto.offset.reset": "earliest",
         }
     )
-    consumer.subscribe([topic])
+    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
     found: list[Message] = []
 
     def look() -> bool:
