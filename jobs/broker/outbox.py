@@ -64,17 +64,19 @@ class Outbox:
             client_id: what its logs call this producer.
             timeout: how long a message is tried; after that it is certain not to be sent.
         """
+        timeout_ms = int(timeout.total_seconds() * 1000)
         self._settings = {
             **common_settings(config, client_id),
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 2,
-            "message.timeout.ms": int(timeout.total_seconds() * 1000),
+            "message.timeout.ms": timeout_ms,
             "message.max.bytes": _LARGEST_BYTES,
             "queue.buffering.max.kbytes": 4 * _LARGEST_BYTES >> 10,
             # A topic that is missing is an error, not a wish.
             "allow.auto.create.topics": False,
-            "topic.metadata.propagation.max.ms": 1000,
+            # A topic just made, or a broker just started: it may be known a little later.
+            "topic.metadata.propagation.max.ms": timeout_ms // 6,
             # As Java's producers do, so that equal keys share a partition whoever writes them.
             "partitioner": "murmur2_random",
         }

@@ -27,6 +27,8 @@ from tests.builders import a_job
 from tests.waiting import wait_for
 
 SHORT = timedelta(seconds=2)
+TIMEOUT = timedelta(seconds=12)
+"""A sixth of it decides that a topic is missing."""
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def attempts(
     broker: BrokerConfig,
     *jobs: Job,
     between: Callable[[], None] = lambda: None,
-    timeout: timedelta = timedelta(seconds=20),
+    timeout: timedelta = TIMEOUT,
 ) -> list[Delivered | Exception]:
     """Make one attempt for each job, by one producer.
 
@@ -204,7 +206,8 @@ def test_a_broker_that_is_away_is_tried_again_and_gets_the_message_once(
 def executor(repo: Repository, broker_config: BrokerConfig) -> Iterator[Executor]:
     """An executor of Kafka deliveries."""
     ensure_topics(broker_config, topics_for(["kafka"]))
-    pool = delivery_pool(["kafka"], DeliveryConfig(), broker_config, name="e", user_agent="Chronos")
+    delivery = DeliveryConfig(kafka_timeout=TIMEOUT)
+    pool = delivery_pool(["kafka"], delivery, broker_config, name="e", user_agent="Chronos")
     config = ExecutorConfig(drain_timeout=timedelta(seconds=1))
     executor = Executor("kafka-couriers", config, broker_config, repo, pool)
     yield executor
