@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_SECONDS = 10.0
 _PING_SECONDS = 2.0
+_LOOK_SECONDS = 0.02
 
 
 def topics_for(job_types: Iterable[str], *, fans_out: bool = True) -> list[str]:
@@ -49,6 +51,7 @@ def ensure_topics(config: BrokerConfig, topics: Iterable[str]) -> list[str]:
         except KafkaException as exc:
             if exc.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise BrokerUnavailable(f"Kafka did not create the topic {name}: {exc}") from exc
+    _wait_until_there(admin, config, absent)
     return absent
 
 
@@ -85,6 +88,16 @@ def ping(config: BrokerConfig) -> None:
 def _absent(admin: AdminClient, config: BrokerConfig, topics: Iterable[str]) -> list[str]:
     there = _topics(admin, config, _TIMEOUT_SECONDS)
     return [name for name in topics if name not in there]
+
+
+def _wait_until_there(admin: AdminClient, config: BrokerConfig, topics: Iterable[str]) -> None:
+    # The controller has them; the brokers learn of them a moment later. Until then a role that is
+    # started would miss them.
+    give_up_at = time.monotonic() + _TIMEOUT_SECONDS
+    while absent := _absent(admin, config, topics):
+        if time.monotonic() > give_up_at:
+            raise BrokerUnavailable(f"Kafka does not show the new topics {', '.join(absent)}.")
+        time.sleep(_LOOK_SECONDS)
 
 
 def _topics(admin: AdminClient, config: BrokerConfig, timeout: float) -> Collection[str]:

@@ -43,6 +43,17 @@ def test_topics_are_created_once(broker_config: BrokerConfig) -> None:
     require_topics(broker_config, [job_type])
 
 
+def test_topics_that_were_created_are_seen_by_whoever_starts_then(
+    broker_config: BrokerConfig,
+) -> None:
+    """A broker learns of a new topic a moment after the controller has it."""
+    for _ in range(20):
+        job_type = f"test-{uuid4().hex}"
+        ensure_topics(broker_config, topics_for([job_type]))
+
+        require_topics(broker_config, [job_type])
+
+
 def test_absent_topics_are_named_with_the_way_out(
     broker_config: BrokerConfig, job_type: str
 ) -> None:
