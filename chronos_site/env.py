@@ -1,148 +1,32 @@
 """The only reader of the environment: variables become frozen, validated configuration.
 
-`VARIABLES` is the complete list; docs/settings.md is checked against it. Durations are written
-as in Go: `500ms`, `30s`, `5m`, `1h30m`.
+`VARIABLES` is the complete list; docs/settings.md is checked against it.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
+from chronos_site.values import (
+    Network,
+    addresses,
+    anything,
+    boolean,
+    choice,
+    database,
+    fernet_keys,
+    integer,
+    mongo_uri,
+    networks,
+    positive_duration,
+    redis_url,
+    words,
+)
 from jobs.errors import ConfigError
-
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h))+")
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
-# https://github.com/fernet/spec/blob/master/Spec.md
-_FERNET_BYTES = 32
-# Added to an instant it stays a date.
-_LONGEST = timedelta(days=36_525)
-# https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions
-_DATABASE = re.compile(r'[^\s/\\."$*<>:|?\0]{1,63}')
-
-Network = IPv4Network | IPv6Network
-
-
-def parse_duration(text: str) -> timedelta:
-    """A duration in Go's notation, such as `500ms` or `1h30m`.
-
-    Raises:
-        ValueError: not a duration, or no unit.
-    """
-    if not _DURATION.fullmatch(text):
-        raise ValueError("must be a duration such as 500ms, 30s, 5m or 1h30m")
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-    if seconds > _LONGEST.total_seconds():
-        raise ValueError("must be a duration of 100 years at most")
-    return timedelta(seconds=seconds)
-
-
-def _positive_duration(text: str) -> timedelta:
-    duration = parse_duration(text)
-    if duration <= timedelta(0):
-        raise ValueError("must be longer than zero")
-    return duration
-
-
-def _integer(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not re.fullmatch(r"-?[0-9]{1,9}", text) or not low <= int(text) <= high:
-            raise ValueError(f"must be a whole number from {low} to {high}")
-        return int(text)
-
-    return parse
-
-
-def _choice(*options: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in options:
-            raise ValueError(f"must be one of: {', '.join(options)}")
-        return text
-
-    return parse
-
-
-def _words(text: str) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not words:
-        raise ValueError("must name at least one, separated by commas")
-    return words
-
-
-def _addresses(text: str) -> tuple[str, ...]:
-    addresses = tuple(word.removeprefix("http://").rstrip("/") for word in _words(text))
-    for address in addresses:
-        host, _, port = address.rpartition(":")
-        if (
-            not host
-            or "/" in host
-            or not re.fullmatch("[0-9]{1,5}", port)
-            or not 0 < int(port) < 65536
-        ):
-            raise ValueError(f"{address!r} must be host:port")
-    return addresses
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in {"1", "true", "yes", "on", "0", "false", "no", "off"}:
-        raise ValueError("must be true or false")
-    return text.lower() in {"1", "true", "yes", "on"}
-
-
-def _database(text: str) -> str:
-    if not _DATABASE.fullmatch(text) or len(text.encode(errors="replace")) > 63:
-        raise ValueError('must be a name of up to 63 bytes without spaces and /\\."$*<>:|?')
-    return text
-
-
-def _mongo_uri(text: str) -> str:
-    if not text.startswith(("mongodb://", "mongodb+srv://")):
-        raise ValueError("must begin with mongodb:// or mongodb+srv://")
-    return _with_encoded_credentials(text)
-
-
-def _redis_url(text: str) -> str:
-    if not re.fullmatch(r"rediss?://\S+", text):
-        raise ValueError("must begin with redis:// or rediss://")
-    return _with_encoded_credentials(text)
-
-
-def _with_encoded_credentials(url: str) -> str:
-    credentials, at, _ = url.partition("://")[2].rpartition("@")
-    # Unescaped, a part of a password passes for a host or port, and the driver's error shows it.
-    if at and not re.fullmatch(r"[^:/?#@]*(:[^:/?#@]*)?", credentials):
-        raise ValueError("must have its user and password percent-encoded")
-    return url
-
-
-def _networks(text: str) -> tuple[Network, ...]:
-    try:
-        return tuple(ip_network(word) for word in _words(text))
-    except ValueError as exc:
-        raise ValueError(f"must be networks such as 10.0.0.0/8 or ::1/128: {exc}") from exc
-
-
-def _fernet_keys(text: str) -> tuple[str, ...]:
-    keys = _words(text)
-    for position, key in enumerate(keys, start=1):
-        try:
-            is_key = len(urlsafe_b64decode(key.encode())) == _FERNET_BYTES
-        except ValueError:
-            is_key = False
-        if not is_key:
-            raise ValueError(f"key {position} must be 32 bytes in URL-safe base64")
-    return keys
-
-
-def _text(text: str) -> str:
-    return text
 
 
 @dataclass(frozen=True)
@@ -154,117 +38,119 @@ class Variable:
     meaning: str
 
 
-_PORT = _integer(1, 65535)
+_PORT = integer(1, 65535)
 
 VARIABLES: Mapping[str, Variable] = {
     "MONGO_URI": Variable(
-        _mongo_uri,
+        mongo_uri,
         "mongodb://127.0.0.1:27017/?replicaSet=rs0",
         "MongoDB: a replica set, also of one node",
     ),
-    "MONGO_DB": Variable(_database, "chronos", "name of the database"),
+    "MONGO_DB": Variable(database, "chronos", "name of the database"),
     "KAFKA_BROKERS": Variable(
-        _addresses, "127.0.0.1:9092", "Kafka bootstrap servers, host:port, comma-separated"
+        addresses, "127.0.0.1:9092", "Kafka bootstrap servers, host:port, comma-separated"
     ),
     "KAFKA_PARTITIONS": Variable(
-        _integer(1, 10_000), "4", "partitions of a topic when `migrate` creates it"
+        integer(1, 10_000), "4", "partitions of a topic when `migrate` creates it"
     ),
     "KAFKA_REPLICATION": Variable(
-        _integer(1, 100), "1", "replicas of a topic when `migrate` creates it"
+        integer(1, 100), "1", "replicas of a topic when `migrate` creates it"
     ),
     "KAFKA_SESSION_TIMEOUT": Variable(
-        _positive_duration, "6s", "silence after which the group replaces an executor"
+        positive_duration, "6s", "silence after which the group replaces an executor"
     ),
     "ETCD_ENDPOINTS": Variable(
-        _addresses, "127.0.0.1:2379", "etcd members, host:port, comma-separated"
+        addresses, "127.0.0.1:2379", "etcd members, host:port, comma-separated"
     ),
     "REDIS_URL": Variable(
-        _redis_url, "redis://127.0.0.1:6379/0", "Redis, with LEADER_BACKEND redis"
+        redis_url, "redis://127.0.0.1:6379/0", "Redis, with LEADER_BACKEND redis"
     ),
     "LEADER_BACKEND": Variable(
-        _choice("etcd", "redis"), "etcd", "what elects the leading scheduler"
+        choice("etcd", "redis"), "etcd", "what elects the leading scheduler"
     ),
-    "LEADER_TTL": Variable(_positive_duration, "10s", "silence after which a leader is replaced"),
-    "API_HOST": Variable(_text, "127.0.0.1", "address the API listens on"),
+    "LEADER_TTL": Variable(positive_duration, "10s", "silence after which a leader is replaced"),
+    "API_HOST": Variable(anything, "127.0.0.1", "address the API listens on"),
     "API_PORT": Variable(_PORT, "8080", "port of the API"),
-    "METRICS_HOST": Variable(_text, "127.0.0.1", "address of /metrics, /healthz and /readyz"),
+    "METRICS_HOST": Variable(anything, "127.0.0.1", "address of /metrics, /healthz and /readyz"),
     "METRICS_PORT": Variable(_PORT, "9100", "port of /metrics, /healthz and /readyz"),
     "SCHEDULER_TICK": Variable(
-        _positive_duration, "500ms", "longest sleep between two looks for due jobs"
+        positive_duration, "500ms", "longest sleep between two looks for due jobs"
     ),
     "DISPATCH": Variable(
-        _choice("leader", "fanout"),
+        choice("leader", "fanout"),
         "leader",
         "who dispatches due jobs: the leading scheduler, or the fan-out workers",
     ),
-    "CLAIM_BATCH": Variable(_integer(1, 10_000), "1000", "jobs dispatched in one step, at most"),
-    "CRON_BATCH": Variable(_integer(1, 10_000), "1000", "templates fired in one step, at most"),
+    "CLAIM_BATCH": Variable(integer(1, 10_000), "1000", "jobs dispatched in one step, at most"),
+    "CRON_BATCH": Variable(integer(1, 10_000), "1000", "templates fired in one step, at most"),
     "MISFIRE_GRACE": Variable(
-        _positive_duration,
+        positive_duration,
         "1m",
         "lateness after which an occurrence counts as missed (catchUp none)",
     ),
     "QUEUED_TIMEOUT": Variable(
-        _positive_duration, "30s", "time after which a queued job's message counts as lost"
+        positive_duration, "30s", "time after which a queued job's message counts as lost"
     ),
     "CLAIM_TIMEOUT": Variable(
-        _positive_duration, "5m", "time without a sign of life after which a claim counts as lost"
+        positive_duration, "5m", "time without a sign of life after which a claim counts as lost"
     ),
-    "REAPER_INTERVAL": Variable(_positive_duration, "30s", "time between two sweeps of the reaper"),
-    "JOB_TYPE": Variable(_words, "all", "job types an executor serves when --type is not given"),
+    "REAPER_INTERVAL": Variable(positive_duration, "30s", "time between two sweeps of the reaper"),
+    "JOB_TYPE": Variable(words, "all", "job types an executor serves when --type is not given"),
     "EXECUTOR_CONCURRENCY": Variable(
-        _integer(1, 1000), "16", "handlers run at once when --concurrency is not given"
+        integer(1, 1000), "16", "handlers run at once when --concurrency is not given"
     ),
     "EXECUTOR_PREFETCH": Variable(
-        _integer(0, 10_000),
+        integer(0, 10_000),
         "2000",
         "jobs held beyond the running ones, at most (fast handlers only)",
     ),
     "DELIVERY_CONCURRENCY": Variable(
-        _integer(1, 10_000), "512", "HTTP and Kafka deliveries an executor makes at once"
+        integer(1, 10_000), "512", "HTTP and Kafka deliveries an executor makes at once"
     ),
     "DELIVERY_PER_HOST": Variable(
-        _integer(1, 10_000), "256", "connections of an executor to one host and port, at most"
+        integer(1, 10_000), "256", "connections of an executor to one host and port, at most"
     ),
     "DELIVERY_ALLOWED_NETWORKS": Variable(
-        _networks, None, "private networks that HTTP deliveries may reach, as CIDR, comma-separated"
+        networks, None, "private networks that HTTP deliveries may reach, as CIDR, comma-separated"
     ),
     "ENCRYPTION_KEYS": Variable(
-        _fernet_keys,
+        fernet_keys,
         None,
         "keys for secrets at rest (Fernet), comma-separated: the first encrypts, all decrypt",
     ),
     "LOG_LINES_PER_ATTEMPT": Variable(
-        _integer(0, 100_000), "1000", "lines kept of what one attempt logs, at most"
+        integer(0, 100_000), "1000", "lines kept of what one attempt logs, at most"
     ),
-    "DRAIN_TIMEOUT": Variable(_positive_duration, "30s", "time running handlers get after SIGTERM"),
+    "DRAIN_TIMEOUT": Variable(positive_duration, "30s", "time running handlers get after SIGTERM"),
     "RETENTION_COMPLETED": Variable(
-        _positive_duration, None, "age at which a completed job is deleted; unset: never"
+        positive_duration, None, "age at which a completed job is deleted; unset: never"
     ),
     "RETENTION_DLQ": Variable(
-        _positive_duration, None, "age at which a dead letter is deleted; unset: never"
+        positive_duration, None, "age at which a dead letter is deleted; unset: never"
     ),
     "RETENTION_EXECUTIONS": Variable(
-        _positive_duration, None, "age at which the record of an attempt is deleted; unset: never"
+        positive_duration, None, "age at which the record of an attempt is deleted; unset: never"
     ),
     "RETENTION_LOGS": Variable(
-        _positive_duration, "168h", "age at which what an attempt logged is deleted"
+        positive_duration, "168h", "age at which what an attempt logged is deleted"
     ),
-    "LOG_FORMAT": Variable(_choice("json", "text"), "json", "JSON lines, or text for a terminal"),
+    "LOG_FORMAT": Variable(choice("json", "text"), "json", "JSON lines, or text for a terminal"),
     "LOG_LEVEL": Variable(
-        _choice("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", "least severe log level written"
+        choice("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", "least severe log level written"
     ),
-    "DEBUG": Variable(_boolean, "false", "Django's debug pages; never in production"),
-    "SECRET_KEY": Variable(_text, None, "Django's secret key; unset: a new one at each start"),
+    "DEBUG": Variable(boolean, "false", "Django's debug pages; never in production"),
+    "SECRET_KEY": Variable(anything, None, "Django's secret key; unset: a new one at each start"),
     "ALLOWED_HOSTS": Variable(
-        _words, "localhost,127.0.0.1,[::1]", "host names that the API answers to"
+        words, "localhost,127.0.0.1,[::1]", "host names that the API answers to"
     ),
-    "MONGOD_BIN": Variable(_text, None, "devstack and tests: the mongod to start"),
-    "ETCD_BIN": Variable(_text, None, "devstack and tests: the etcd to start"),
-    "KAFKA_HOME": Variable(_text, None, "devstack and tests: a Kafka installation to start"),
-    "JAVA_HOME": Variable(_text, None, "devstack and tests: the Java for KAFKA_HOME"),
-    "REDIS_BIN": Variable(_text, None, "devstack and tests: the redis-server to start"),
-    "DEVSTACK_DIR": Variable(_text, ".devstack", "devstack: where its servers keep data and logs"),
+    "MONGOD_BIN": Variable(anything, None, "devstack and tests: the mongod to start"),
+    "ETCD_BIN": Variable(anything, None, "devstack and tests: the etcd to start"),
+    "KAFKA_HOME": Variable(anything, None, "devstack and tests: a Kafka installation to start"),
+    "JAVA_HOME": Variable(anything, None, "devstack and tests: the Java for KAFKA_HOME"),
+    "REDIS_BIN": Variable(anything, None, "devstack and tests: the redis-server to start"),
+    "DEVSTACK_DIR": Variable(
+        anything, ".devstack", "devstack: where its servers keep data and logs"
+    ),
     "DEVSTACK_MONGO_PORT": Variable(_PORT, "27017", "devstack: port of its mongod"),
     "DEVSTACK_KAFKA_PORT": Variable(_PORT, "9092", "devstack: port of its Kafka"),
     "DEVSTACK_ETCD_PORT": Variable(_PORT, "2379", "devstack: port of its etcd"),

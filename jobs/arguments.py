@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 from datetime import timedelta
 
-from chronos_site.env import parse_duration
+from chronos_site.values import parse_duration
 
 
 def count(text: str) -> int:
