@@ -1,4 +1,4 @@
-"""`kill -9` of a fan-out worker in the middle of a large bucket: others take its shards over."""
+"""Fan-out workers as processes: `kill -9` amid a large bucket, and an orderly end."""
 
 from __future__ import annotations
 
@@ -94,3 +94,28 @@ def test_a_worker_killed_amid_a_bucket_of_50000_is_replaced_and_no_job_is_missed
     assert all("triggeredAt" in bucket for bucket in buckets)
     assert sum(bucket["due"] for bucket in buckets) > 0
     assert total(others, "scheduler_fanout_triggers_received_total{") > 0
+
+
+def test_a_worker_says_what_it_owns_and_ends_in_good_order(start: Start) -> None:
+    leaver, heir = start("runfanout", DISPATCH="fanout"), start("runfanout", DISPATCH="fanout")
+    leaver.wait_ready()
+    heir.wait_ready()
+    wait_for(lambda: all(len(shards_of(each)) == SHARDS // 2 for each in (leaver, heir)))
+    assert leaver.get("/readyz")[1].startswith("128 of 256 shards: ")
+    assert leaver.get("/healthz") == (200, "ok")
+    assert total([leaver, heir], "scheduler_fanout_shards ") == SHARDS
+
+    assert leaver.terminate() == 0
+
+    wait_for(lambda: len(shards_of(heir)) == SHARDS, deadline=SESSION)
+    assert heir.terminate() == 0
+    assert "Traceback" not in leaver.output + heir.output
+
+
+def test_a_worker_is_refused_where_the_leader_dispatches(start: Start) -> None:
+    worker = start("runfanout")
+
+    assert worker.wait() == 1
+
+    assert "DISPATCH is leader" in worker.output
+    assert "Traceback" not in worker.output
