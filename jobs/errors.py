@@ -142,3 +142,9 @@ class UnreadableDefinition(ChronosError):
     """A stored definition breaks the rules, as after an edit by hand. Names the field."""
 
     code = "unreadable_definition"
+
+
+class UnreadableExecution(ChronosError):
+    """A stored execution breaks the rules, as after an edit by hand. Names the field."""
+
+    code = "unreadable_execution"

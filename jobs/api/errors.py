@@ -24,6 +24,7 @@ from jobs.errors import (
     MalformedId,
     StoreUnavailable,
     UnreadableDefinition,
+    UnreadableExecution,
     UnreadableJob,
     VersionMismatch,
     WrongState,
@@ -55,7 +56,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
             return error_answer(str(error), 400)
         case JobNotFound() | DefinitionNotFound() | ExecutionNotFound():
             return error_answer(str(error), 404)
-        case KeyCollision() | UnreadableJob() | UnreadableDefinition():
+        case KeyCollision() | UnreadableJob() | UnreadableDefinition() | UnreadableExecution():
             return error_answer(str(error), 409)
         case DefinitionExists() | DefinitionInUse():
             return error_answer(str(error), 409)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -60,7 +60,7 @@ class AttemptLogStore:
         if not documents:
             return None
         return AttemptLog(
-            lines=[_line(entry) for document in documents for entry in document["lines"]],
+            lines=[line for document in documents for line in _lines(document.get("lines"))],
             is_truncated=any(document.get("truncated") for document in documents),
         )
 
@@ -79,5 +79,9 @@ def _document(batch: LogBatch, expires_at: datetime) -> dict[str, Any]:
     return document
 
 
-def _line(entry: Mapping[str, Any]) -> LogLine:
-    return LogLine(entry["at"], entry["level"], entry["logger"], entry["message"])
+def _lines(entries: object) -> Iterator[LogLine]:
+    """The lines of a batch, without what somebody edited into something else."""
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and isinstance(entry.get("at"), datetime):
+            texts = [entry.get(name) for name in ("level", "logger", "message")]
+            yield LogLine(entry["at"], *map(str, texts))

@@ -82,7 +82,7 @@ _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
         datetime,
     ),
 }
-_ATTEMPT_KINDS: Final[Mapping[str, type]] = {
+ATTEMPT_KINDS: Final[Mapping[str, type]] = {
     "number": int,
     "executor": str,
     "startedAt": datetime,
@@ -91,6 +91,7 @@ _ATTEMPT_KINDS: Final[Mapping[str, type]] = {
     "error": str,
     "errorClass": str,
     "responseCode": int,
+    "responseExcerpt": str,
 }
 _INT32: Final = 1 << 31
 
@@ -141,7 +142,7 @@ def from_document(document: Mapping[str, Any]) -> Job:
     """
     get = document.get
     try:
-        _check_kinds(document, _KINDS)
+        check_kinds(document, _KINDS)
         _check_ranges(document)
         return Job(
             id=document["_id"],
@@ -181,7 +182,7 @@ def from_document(document: Mapping[str, Any]) -> Job:
             expires_at=get("expiresAt"),
             last_error=get("lastError"),
             result=get("result"),
-            history=tuple(map(_attempt, get("history", ()))),
+            history=tuple(map(_history_entry, get("history", ()))),
         )
     except KeyError as exc:
         raise UnreadableJob(f"job {get('_id')}: {exc.args[0]} is missing") from exc
@@ -189,7 +190,8 @@ def from_document(document: Mapping[str, Any]) -> Job:
         raise UnreadableJob(f"job {get('_id')}: {exc}") from exc
 
 
-def _check_kinds(document: Mapping[str, Any], kinds: Mapping[str, type | tuple[type, ...]]) -> None:
+def check_kinds(document: Mapping[str, Any], kinds: Mapping[str, type | tuple[type, ...]]) -> None:
+    """Raise ValueError where a field of a document is of another type than it should be."""
     for name, value in document.items():
         kind = kinds.get(name)
         # Updates that count up or append fail on a null, and on True, which Python takes for 1.
@@ -240,11 +242,17 @@ def attempt_document(attempt: Attempt) -> dict[str, Any]:
     return document
 
 
-def _attempt(document: object) -> Attempt:
-    if not isinstance(document, Mapping):
-        raise ValueError(f"history cannot hold {document!r:.200}")
+def attempt_from(document: Mapping[str, Any]) -> Attempt:
+    """The attempt that an entry of `history`, or the record of an execution, holds.
+
+    Raises:
+        ValueError: a field is missing, or holds what it cannot.
+    """
+    check_kinds(document, ATTEMPT_KINDS)
+    response = None
+    if "responseCode" in document:
+        response = Response(document["responseCode"], document.get("responseExcerpt", ""))
     try:
-        _check_kinds(document, _ATTEMPT_KINDS)
         return Attempt(
             number=document["number"],
             executor=document["executor"],
@@ -253,9 +261,16 @@ def _attempt(document: object) -> Attempt:
             outcome=Outcome(document["outcome"]),
             error=document.get("error"),
             error_class=document.get("errorClass"),
-            response=Response(document["responseCode"], "") if "responseCode" in document else None,
+            response=response,
         )
     except KeyError as exc:
-        raise ValueError(f"history has a bad entry: {exc.args[0]} is missing") from exc
+        raise ValueError(f"{exc.args[0]} is missing") from exc
+
+
+def _history_entry(document: object) -> Attempt:
+    if not isinstance(document, Mapping):
+        raise ValueError(f"history cannot hold {document!r:.200}")
+    try:
+        return attempt_from(document)
     except ValueError as exc:
         raise ValueError(f"history has a bad entry: {exc}") from exc

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from bson import ObjectId
 from pymongo import ReplaceOne
 from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 
+from jobs.errors import UnreadableExecution
 from jobs.executions import Execution
-from jobs.lifecycle import Attempt, Outcome, Response
-from jobs.repository.documents import attempt_document
+from jobs.lifecycle import Outcome
+from jobs.repository.documents import attempt_document, attempt_from, check_kinds
 from jobs.repository.indexes import EXECUTIONS_OF_DEFINITION, EXECUTIONS_OF_TEMPLATE, TENANT_LIST
 from jobs.repository.outages import outages_named
 from jobs.repository.pages import newest_first
 from jobs.repository.records import belonging_to, insert_new
+
+logger = logging.getLogger(__name__)
+
+_KINDS: Final = {
+    "_id": str,
+    "jobId": ObjectId,
+    "tenantId": str,
+    "jobType": str,
+    "templateId": ObjectId,
+    "definition": str,
+}
 
 Place = tuple[datetime, str]
 """A place in a list: `startedAt` and id of the execution before it."""
@@ -76,7 +89,11 @@ class ExecutionStore:
 
     @outages_named()
     def find(self, execution_id: str) -> Execution | None:
-        """The attempt with this id, or None: there was none, or it has not ended."""
+        """The attempt with this id, or None: there was none, or it has not ended.
+
+        Raises:
+            UnreadableExecution: its document breaks the rules.
+        """
         document = self._executions.find_one({"_id": execution_id})
         return None if document is None else _execution(document)
 
@@ -85,6 +102,8 @@ class ExecutionStore:
         self, wanted: Wanted, *, limit: int, before: Place | None = None
     ) -> tuple[list[Execution], Place | None]:
         """Attempts that have ended, newest first, without what their targets answered.
+
+        Those that cannot be read are left out.
 
         Args:
             wanted: of a tenant or a job at least.
@@ -113,11 +132,11 @@ class ExecutionStore:
             by="startedAt",
             limit=limit,
             before=before,
-            size=lambda document: len(document.get("error", "")),
+            size=lambda document: len(str(document.get("error", ""))),
             hint=_index_for(wanted),
             projection={"responseExcerpt": False},
         )
-        return [_execution(document) for document in documents], rest
+        return list(_readable(documents)), rest
 
     def _document(self, execution: Execution) -> dict[str, Any]:
         attempt = execution.attempt
@@ -151,24 +170,27 @@ def _index_for(wanted: Wanted) -> str:
 
 
 def _execution(document: Mapping[str, Any]) -> Execution:
-    response = None
-    if "responseCode" in document:
-        response = Response(document["responseCode"], document.get("responseExcerpt", ""))
-    return Execution(
-        id=document["_id"],
-        job_id=document["jobId"],
-        tenant_id=document["tenantId"],
-        job_type=document["jobType"],
-        template_id=document.get("templateId"),
-        definition=document.get("definition"),
-        attempt=Attempt(
-            number=document["number"],
-            executor=document["executor"],
-            started_at=document["startedAt"],
-            finished_at=document["finishedAt"],
-            outcome=Outcome(document["outcome"]),
-            error=document.get("error"),
-            error_class=document.get("errorClass"),
-            response=response,
-        ),
-    )
+    try:
+        check_kinds(document, _KINDS)
+        return Execution(
+            id=document["_id"],
+            job_id=document["jobId"],
+            tenant_id=document["tenantId"],
+            job_type=document["jobType"],
+            template_id=document.get("templateId"),
+            definition=document.get("definition"),
+            attempt=attempt_from(document),
+        )
+    except KeyError as exc:
+        problem = f"{exc.args[0]} is missing"
+        raise UnreadableExecution(f"execution {document['_id']!r:.100}: {problem}") from exc
+    except ValueError as exc:
+        raise UnreadableExecution(f"execution {document['_id']!r:.100}: {exc}") from exc
+
+
+def _readable(documents: Iterable[Mapping[str, Any]]) -> Iterator[Execution]:
+    for document in documents:
+        try:
+            yield _execution(document)
+        except UnreadableExecution as exc:
+            logger.warning("left out of a list: %s", exc)

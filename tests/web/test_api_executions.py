@@ -326,3 +326,38 @@ def test_an_attempt_that_logged_nothing_has_no_lines(
     assert repo.attempt_logs.find(execution.id) is None
     assert body_of(api.get(f"{PATH}/{execution.id}/logs"))["lines"] == []
     assert api.get(f"{PATH}/{execution.id}/logs", format="text").content == b""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"$unset": {"number": 1}},
+        {"$set": {"outcome": "splendid"}},
+        {"$set": {"startedAt": "yesterday"}},
+        {"$set": {"responseCode": "200"}},
+        {"$set": {"error": 5}},
+        {"$set": {"jobId": "x"}},
+    ],
+)
+def test_a_record_that_was_edited_by_hand_is_told_and_hides_no_other(
+    api: Api, repo: Repository, record: Record, change: dict[str, Any]
+) -> None:
+    broken, good = record(), record()
+    repo.executions._executions.update_one({"_id": broken.id}, change)
+
+    assert broken.id in error_of(api.get(f"{PATH}/{broken.id}"), 409)
+    assert [each["id"] for each in body_of(api.get(PATH, tenantId="t"))] == [good.id]
+
+
+def test_lines_that_were_edited_by_hand_harm_nobody(
+    api: Api, repo: Repository, record: Record
+) -> None:
+    execution = record()
+    line = LogLine(NOW, "INFO", "a", "good")
+    repo.attempt_logs.append([LogBatch(execution.id, 1, [line], False)], now=repo.clock.now())
+    repo.attempt_logs._logs.update_one({}, {"$push": {"lines": {"$each": [5, {"at": 5}]}}})
+    repo.attempt_logs._logs.insert_one({"_id": f"{execution.id}-000002", "lines": "none"})
+
+    lines = body_of(api.get(f"{PATH}/{execution.id}/logs"))["lines"]
+
+    assert [each["message"] for each in lines] == ["good"]
