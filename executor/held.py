@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Iterable
@@ -12,8 +13,9 @@ from bson import ObjectId
 
 from executor.allowance import Allowance
 from executor.metrics import HELD
+from jobs import attempts
 from jobs.executions import execution_id
-from jobs.lifecycle import Job
+from jobs.lifecycle import Finish, Job, Outcome
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +47,23 @@ class Held:
         """
         seconds, since = self.job.timeout_seconds, self.working_since
         return seconds is not None and since is not None and at - since >= seconds
+
+    def failed(self, error: str, outcome: Outcome, now: datetime) -> Finish:
+        """The end of an attempt whose failure its handler did not decide.
+
+        Args:
+            error: what an operator reads.
+            outcome: failed or timed out.
+            now: aware UTC.
+        """
+        return attempts.failed(
+            self.job,
+            error=error,
+            outcome=outcome,
+            started_at=self.started_at or now,
+            finished_at=now,
+            random=random.random(),  # noqa: S311
+        )
 
     def begin(self) -> bool:
         """Let a worker take it up. False when its end is decided already."""

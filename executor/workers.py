@@ -19,7 +19,6 @@ from executor.logs import AttemptLogs
 from executor.metrics import ABANDONED, HANDLER_SECONDS, START_LAG_SECONDS
 from executor.pace import Pace
 from executor.writer import Writer
-from jobs import attempts
 from jobs.lifecycle import Outcome
 from jobs.registry import Handler
 
@@ -98,7 +97,7 @@ class Workers:
                     if held.settle():
                         self._started.give()
                         error = f"the executor failed: {describe(exc)}"
-                        self._write_failure(held, error, Outcome.FAILED)
+                        self._writer.put(held, held.failed(error, Outcome.FAILED, self._clock()))
         finally:
             child.close()
 
@@ -150,19 +149,7 @@ class Workers:
                 self.abandon(held)
                 seconds = held.job.timeout_seconds
                 error = f"the handler ran longer than timeoutSeconds, {seconds:g}"
-                self._write_failure(held, error, Outcome.TIMED_OUT)
-
-    def _write_failure(self, held: Held, error: str, outcome: Outcome) -> None:
-        now = self._clock()
-        finish = attempts.failed(
-            held.job,
-            error=error,
-            outcome=outcome,
-            started_at=held.started_at or now,
-            finished_at=now,
-            random=random.random(),  # noqa: S311
-        )
-        self._writer.put(held, finish)
+                self._writer.put(held, held.failed(error, Outcome.TIMED_OUT, self._clock()))
 
     def abandon(self, held: Held) -> None:
         """Ask the handler of a job whose end was decided elsewhere to stop, and go on without it.

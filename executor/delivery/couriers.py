@@ -70,7 +70,7 @@ class Couriers:
                 self.abandon(held)
                 seconds = held.job.timeout_seconds
                 error = f"the delivery took longer than timeoutSeconds, {seconds:g}"
-                self._put_failure(held, error, Outcome.TIMED_OUT)
+                self._means.writer.put(held, held.failed(error, Outcome.TIMED_OUT, self._clock()))
 
     def abandon(self, held: Held) -> None:
         """Break off a delivery whose end was decided elsewhere.
@@ -128,7 +128,7 @@ class Couriers:
             logger.exception("a courier failed", extra={"job_id": str(held.job.id)})
             if held.settle():
                 error = f"the executor failed: {describe(exc)}"
-                self._put_failure(held, error, Outcome.FAILED)
+                self._means.writer.put(held, held.failed(error, Outcome.FAILED, self._clock()))
 
     async def _attempt(self, held: Held) -> Finish:
         job, clock = held.job, self._clock
@@ -157,15 +157,3 @@ class Couriers:
             started_at=started_at,
             finished_at=clock(),
         )
-
-    def _put_failure(self, held: Held, error: str, outcome: Outcome) -> None:
-        now = self._clock()
-        finish = attempts.failed(
-            held.job,
-            error=error,
-            outcome=outcome,
-            started_at=held.started_at or now,
-            finished_at=now,
-            random=random.random(),  # noqa: S311
-        )
-        self._means.writer.put(held, finish)
