@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from jobs.definitions import Definition, resealed_overrides
-from jobs.delivery.config import decoded, delivery_text, resealed
-from jobs.delivery.fields import SECRET_FIELDS
+from jobs.delivery.config import decoded, delivery_text, merged, resealed
+from jobs.delivery.kept import kept, without_removals
 from jobs.errors import (
     ConfigError,
     DefinitionExists,
@@ -19,6 +19,11 @@ from jobs.errors import (
 )
 from jobs.repository import Repository
 from jobs.submission import Catalog, definition_from
+
+# What GET shows may be sent back as it is.
+_SHOWN_ONLY: Final = frozenset({"version", "createdAt", "updatedAt"})
+NOTHING: Final = 0
+"""The version of a definition that does not exist."""
 
 
 class DefinitionServices:
@@ -68,8 +73,8 @@ class DefinitionServices:
 
         Args:
             tenant_id, name: which; the document may repeat them.
-            document: decoded JSON.
-            version: the only one that may be replaced; None: whatever is current.
+            document: decoded JSON; may hold what is shown of a definition.
+            version: the only one that may be replaced, or NOTHING; None: whatever is current.
 
         Returns:
             The stored version, and whether the name is new.
@@ -141,25 +146,20 @@ class DefinitionServices:
         return definition_from(document, now=now, catalog=self._catalog)
 
     def _next_version(self, old: Definition, document: dict[str, Any]) -> Definition:
-        kept: dict[str, Any] = {}
         given = document.get("delivery")
-        if isinstance(given, dict):
-            removed = {name for name in SECRET_FIELDS if name in given and given[name] is None}
-            given = {name: value for name, value in given.items() if name not in removed}
-            document = document | {"delivery": given}
-            if old.delivery is not None:
-                kept = {
-                    name: value
-                    for name, value in decoded(old.delivery).items()
-                    if name in SECRET_FIELDS and name not in given and name not in removed
-                }
+        if not isinstance(given, dict):
+            given = {}
+        else:
+            document = document | {"delivery": without_removals(given)}
         new = self._definition_from(document)
         if new.job_type != old.job_type:
             raise InvalidJob(
                 "jobType", f"is {old.job_type} and cannot change: make another definition"
             )
-        if kept and new.delivery is not None:
-            new = replace(new, delivery=delivery_text(decoded(new.delivery) | kept))
+        if new.delivery is not None and old.delivery is not None:
+            before = decoded(old.delivery)
+            delivery = merged(kept(given, before), decoded(new.delivery))
+            new = replace(new, delivery=delivery_text(delivery))
         return replace(new, version=old.version + 1, created_at=old.created_at)
 
 
@@ -169,14 +169,16 @@ def _named(document: object, tenant_id: str, name: str) -> dict[str, Any]:
     for field, value in (("tenantId", tenant_id), ("name", name)):
         if document.get(field, value) != value:
             raise InvalidJob(field, f"must be {value!r}, as in the address, or absent")
-    return document | {"tenantId": tenant_id, "name": name}
+    said = {field: value for field, value in document.items() if field not in _SHOWN_ONLY}
+    return said | {"tenantId": tenant_id, "name": name}
 
 
 def _require_version(current: Definition | None, version: int | None) -> None:
-    found = None if current is None else current.version
-    if version is not None and found != version:
-        raise VersionMismatch(
-            f"the definition has version {found}, not {version}: read it again"
-            if found is not None
-            else f"there is no version {version}: the definition does not exist"
-        )
+    found = NOTHING if current is None else current.version
+    if version is None or version == found:
+        return
+    if found == NOTHING:
+        raise VersionMismatch(f"there is no version {version}: the definition does not exist")
+    if version == NOTHING:
+        raise VersionMismatch(f"the definition exists, in version {found}")
+    raise VersionMismatch(f"the definition has version {found}, not {version}: read it again")

@@ -15,6 +15,7 @@ from jobs.delivery.config import (
     require_complete,
     resealed,
 )
+from jobs.delivery.kept import kept
 from jobs.delivery.secrets import Secrets
 from jobs.errors import InvalidJob, UnreadableDefinition
 from jobs.fields import MAX_TAGS
@@ -85,7 +86,10 @@ def combined(definition: Definition, own: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidJob("tags", f"must not be more than {MAX_TAGS} with those of the definition")
     if definition.job_type in DELIVERY_TYPES:
         base = decoded(definition.delivery) if definition.delivery is not None else {}
-        delivery = merged(base, decoded(own["delivery"])) if "delivery" in own else base
+        over = decoded(own["delivery"]) if "delivery" in own else {}
+        # The definition's secrets go with it, and so only where it goes.
+        kept(over, base)
+        delivery = merged(base, over)
         require_complete(definition.job_type, delivery)
         values["delivery"] = delivery_text(delivery)
     return {

@@ -150,7 +150,9 @@ def _checked(document: object, fields: Mapping[str, Field], noun: str) -> dict[s
     for name, value in document.items():
         each = fields.get(name)
         if each is None:
-            raise InvalidJob("", unknown_name(name, fields, f"{{}} is not a field of a {noun}"))
+            only = f"; its only one is {next(iter(fields))}" if len(fields) == 1 else ""
+            sentence = f"{{}} is not a field of a {noun}{only}"
+            raise InvalidJob("", unknown_name(name, fields, sentence))
         try:
             values[each.attribute] = each.check(value)
         except ValueError as exc:

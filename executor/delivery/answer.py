@@ -62,7 +62,15 @@ def veiled(text: str, secrets: Iterable[str]) -> str:
         for part in (secret, secret.rpartition(" ")[2]):
             # What is shorter is no secret, and may stand anywhere.
             if len(part) >= _SHORTEST_SECRET:
-                text = text.replace(part, "***")
+                text = _without_beginning(text.replace(part, "***"), part)
+    return text
+
+
+def _without_beginning(text: str, secret: str) -> str:
+    """A text that does not end within a secret, where it was cut."""
+    for length in range(min(len(secret) - 1, len(text)), _SHORTEST_SECRET - 1, -1):
+        if text.endswith(secret[:length]):
+            return text[:-length] + "***"
     return text
 
 

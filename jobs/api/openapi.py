@@ -190,9 +190,7 @@ LIST: Final = operation(
     },
     (400, 500, 503),
     parameters=list_parameters(JOB_PARAMETERS),
-    error_examples={
-        400: {"error": '"statsu" is not a parameter of the list; did you mean "status"?'}
-    },
+    error_examples={400: {"error": '"statsu" is not a parameter here; did you mean "status"?'}},
 )
 GET: Final = operation(
     "getJob",

@@ -83,9 +83,7 @@ def list_arguments(query: QueryDict, parameters: Mapping[str, Parameter]) -> dic
     for name, text in query.items():
         parameter = parameters.get(name)
         if parameter is None:
-            raise InvalidJob(
-                "", unknown_name(name, parameters, "{} is not a parameter of the list")
-            )
+            raise InvalidJob("", unknown_name(name, parameters, "{} is not a parameter here"))
         if not text:
             continue
         try:

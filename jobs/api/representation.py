@@ -15,7 +15,7 @@ from jobs.errors import InvalidJob
 from jobs.executions import AttemptLog, Execution, execution_id
 from jobs.instants import format_instant
 from jobs.json_text import NotJson, loads
-from jobs.lifecycle import Attempt, Job
+from jobs.lifecycle import Attempt, Job, Status
 from jobs.repository.documents import BrokenJob
 
 RUNNING: Final = "running"
@@ -40,6 +40,8 @@ def job_body(job: Job | BrokenJob) -> dict[str, Any]:
     body["scheduledAt"] = format_instant(job.scheduled_at)
     if job.is_schedule:
         body["bucket"] = format_instant(job.bucket)
+    if job.status is Status.RUNNING and job.claim_id:
+        body["executionId"] = execution_id(job.id, job.claim_id)
     for name, attribute, shown in _OPTIONAL:
         value = getattr(job, attribute)
         if value is not None:
@@ -107,7 +109,14 @@ _DEFINITION_OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], 
 )
 SHOWN: Final = (
     *("id", "idempotencyKey", "tenantId", "jobType", "payload", "priority", "status"),
-    *("scheduledAt", "bucket", *(name for name, _, _ in _OPTIONAL), "tags", "history"),
+    *(
+        "scheduledAt",
+        "bucket",
+        "executionId",
+        *(name for name, _, _ in _OPTIONAL),
+        "tags",
+        "history",
+    ),
     *("attempts", "maxAttempts", "createdAt", "updatedAt"),
 )
 """Every field that a job may show, in order."""

@@ -90,6 +90,10 @@ JOB: Final[dict[str, Any]] = {
             "Run: the occurrence it stands for; absent when asked for by /run."
         ),
         "delivery": SHOWN_DELIVERY,
+        "executionId": {
+            "type": "string",
+            "description": "While it runs: the attempt that it makes, for /v1/executions.",
+        },
         "bucket": instant("One-time schedule: the minute that it is due in."),
         "definitionVersion": {"type": "integer", "minimum": 1, "description": "Its version then."},
         "queuedAt": instant("When it was handed to Kafka."),

@@ -35,7 +35,9 @@ class Secrets:
             ValueError: there is no key; the end of a sentence that begins with the field's name.
         """
         if self._fernet is None:
-            raise ValueError("cannot be stored, as this server has no ENCRYPTION_KEYS")
+            raise ValueError(
+                "cannot be stored, as this server has no ENCRYPTION_KEYS (see docs/definitions.md)"
+            )
         return self._fernet.encrypt(text.encode()).decode()
 
     def open(self, sealed: str) -> str:

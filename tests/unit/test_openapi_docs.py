@@ -51,4 +51,6 @@ def test_every_route_stands_with_its_answers() -> None:
 
 
 def test_every_id_on_the_page_is_that_of_its_example() -> None:
-    assert set(re.findall(r"\b[0-9a-f]{24}\b", PAGE)) == {str(job_id_for("test-job-1"))}
+    ids = {str(job_id_for(key)) for key in ("test-job-1", "invoice-17")}
+
+    assert set(re.findall(r"\b[0-9a-f]{24}\b", PAGE)) == ids

@@ -83,6 +83,11 @@ def test_only_the_version_that_was_meant_is_changed(api: Api) -> None:
     assert "does not exist" in error_of(put(api, {"If-Match": '"2"'}), 412)
 
 
+def test_a_name_may_be_taken_only_if_it_is_free(api: Api) -> None:
+    assert put(api, {"If-None-Match": "*"}).status_code == 201
+    assert "exists, in version 1" in error_of(put(api, {"If-None-Match": "*"}), 412)
+
+
 def test_a_version_never_comes_twice(api: Api) -> None:
     create(api)
     put(api)

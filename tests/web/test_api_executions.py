@@ -134,7 +134,8 @@ def test_the_attempt_that_a_job_is_making_is_shown(api: Api, repo: Repository) -
     )
     repo.jobs.insert([job])
 
-    shown = body_of(api.get(f"{PATH}/{job.id}-{CLAIM}"))
+    running = body_of(api.get(f"/jobs/{job.id}"))["executionId"]
+    shown = body_of(api.get(f"{PATH}/{running}"))
 
     assert shown == {
         "id": f"{job.id}-{CLAIM}",
@@ -244,7 +245,7 @@ def test_the_links_lead_through_all_of_them_newest_first(api: Api, record: Recor
         ("?tenantId=t&templateId=7", "templateId is malformed"),
         ("?tenantId=t&from=yesterday", "from must be RFC 3339"),
         ("?tenantId=t&to=2026-01-15", "to must be RFC 3339"),
-        ("?tenantId=t&outcom=lost", '"outcom" is not a parameter of the list; did you mean'),
+        ("?tenantId=t&outcom=lost", '"outcom" is not a parameter here; did you mean'),
         ("?tenantId=t&cursor=AAABoilcCA8qsgvJ4M6veD-q6_k", "cursor must come from a Link header"),
         ("?tenantId=t&cursor=x", "cursor must come from a Link header"),
     ],

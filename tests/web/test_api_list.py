@@ -100,7 +100,7 @@ def test_a_malformed_template_id_is_400(api: Api, text: str) -> None:
 def test_an_unknown_parameter_is_400_with_a_hint(api: Api) -> None:
     error = error_of(api.get("/jobs", tenantId="t", statsu="dlq"), 400)
 
-    assert error == '"statsu" is not a parameter of the list; did you mean "status"?'
+    assert error == '"statsu" is not a parameter here; did you mean "status"?'
 
 
 @pytest.mark.parametrize("cursor", ["x", "A" * 26, "A" * 28, "ü" * 27, "_" * 27, "=" * 27, "\0"])

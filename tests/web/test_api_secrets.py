@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from bson import ObjectId
 from cryptography.fernet import Fernet
@@ -14,7 +16,7 @@ from jobs.delivery.secrets import Secrets
 from jobs.errors import SecretUnreadable
 from jobs.services import Services
 from jobs.submission import Catalog
-from tests.web.client import Api, body_of, error_of, recurring
+from tests.web.client import Api, body_of, error_of, one_off, recurring
 from tests.web.conftest import KEY
 from tests.web.definitions import (
     BEARER,
@@ -79,18 +81,71 @@ def test_a_refused_secret_does_not_show_either(api: Api) -> None:
 
 def test_secrets_stay_unless_they_are_changed_or_removed(api: Api, use_cases: Services) -> None:
     create(api, delivery=SEALED)
+    new = {"url": HTTP["url"] + "/new"}
+    all_of_it = {**new, "hasSecret": True, "secretHeaderNames": ["Authorization"]}
 
-    assert body_of(put(api, delivery={"url": "https://example.com/new"}))["delivery"] == {
-        "url": "https://example.com/new",
-        "hasSecret": True,
-        "secretHeaderNames": ["Authorization"],
-    }
+    assert body_of(put(api, delivery=new))["delivery"] == all_of_it
+    assert body_of(put(api, **body_of(api.get(ONE))))["delivery"] == all_of_it
     job = api.submit(jobType=None, definition="hook")
     assert Secrets([KEY]).open(stored_delivery(use_cases, job["id"]).secret or "") == SIGNING_KEY
     changed = put(api, delivery={**HTTP, "secret": None, "secretHeaders": {"X-Key": "k"}})
-    assert body_of(changed)["delivery"] == {**HTTP, "secretHeaderNames": ["X-Key"]}
+    assert body_of(changed)["delivery"] == {
+        **HTTP,
+        "secretHeaderNames": ["Authorization", "X-Key"],
+    }
+    fewer = put(api, delivery={**HTTP, "secretHeaders": {"authorization": None}})
+    assert body_of(fewer)["delivery"] == {**HTTP, "secretHeaderNames": ["X-Key"]}
     removed = put(api, delivery={**HTTP, "secretHeaders": None})
     assert body_of(removed)["delivery"] == HTTP
+
+
+ELSEWHERE = (
+    "https://attacker.example/hook",
+    "http://example.com/hook",
+    "https://example.com:8443/hook",
+    "https://example.com.attacker.example/hook",
+)
+
+
+@pytest.mark.parametrize("url", ELSEWHERE)
+@pytest.mark.parametrize("more", [{}, {"secret": SIGNING_KEY}, {"secretHeaders": {"X": "y"}}])
+def test_secrets_go_only_where_they_were_given_for(
+    api: Api, url: str, more: dict[str, Any]
+) -> None:
+    create(api, delivery=SEALED)
+    delivery = {"url": url, **more}
+
+    for refused in (
+        put(api, delivery=delivery),
+        api.post("/jobs", one_off(jobType=None, definition="hook", delivery=delivery)),
+        api.post("/jobs", recurring(jobType=None, definition="hook", delivery=delivery)),
+        api.post("/v1/schedules", one_off(jobType=None, definition="hook", delivery=delivery)),
+    ):
+        assert error_of(refused, 400).startswith(
+            "delivery.url must stay at https://example.com:443, for which"
+        )
+    assert body_of(api.get(ONE))["version"] == 1
+
+
+@pytest.mark.parametrize("url", ["https://example.com:443/other?a=1", "HTTPS://EXAMPLE.com/x"])
+def test_secrets_may_go_to_other_paths_of_their_origin(api: Api, url: str) -> None:
+    create(api, delivery=SEALED)
+
+    assert api.submit(jobType=None, definition="hook", delivery={"url": url})["delivery"] == {
+        "url": url,
+        "hasSecret": True,
+        "secretHeaderNames": ["Authorization"],
+    }
+
+
+def test_secrets_given_anew_may_go_elsewhere(api: Api) -> None:
+    create(api, delivery=SEALED)
+    url = "https://other.example"
+    anew = {"url": url, "secret": SIGNING_KEY, "secretHeaders": {"authorization": "Bearer x"}}
+
+    assert api.submit(jobType=None, definition="hook", delivery=anew)["delivery"]["url"] == url
+    without = {"url": url, "secret": None, "secretHeaders": None}
+    assert body_of(put(api, delivery=without))["delivery"] == {"url": url}
 
 
 def test_secrets_need_a_key(api: Api, use_cases: Services, monkeypatch: pytest.MonkeyPatch) -> None:

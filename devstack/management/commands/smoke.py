@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from argparse import ArgumentParser
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from chronos_site import env
+from chronos_site.env import BrokerConfig
 from devstack.smoke.smoke import Check, Smoke
 from jobs import arguments
 from jobs.errors import ChronosError
@@ -42,7 +45,7 @@ class Command(BaseCommand):
         # It would tell of each request.
         logging.getLogger("httpx").setLevel(logging.WARNING)
         try:
-            smoke = Smoke(options["url"], settings.CHRONOS.broker, patience=options["patience"])
+            smoke = Smoke(options["url"], _broker(), patience=options["patience"])
             try:
                 checks = smoke.run()
                 problems = {check.title: check.problem for check in checks}
@@ -54,6 +57,14 @@ class Command(BaseCommand):
         if wrong := [title for title, problem in problems.items() if problem]:
             raise CommandError(f"{len(wrong)} of {len(checks)} went wrong: {', '.join(wrong)}")
         self.stdout.write(f"All {len(checks)} are as they should be.")
+
+
+def _broker() -> BrokerConfig:
+    """The stack's Kafka: that of KAFKA_BROKERS, else the one that devstack starts."""
+    config: BrokerConfig = settings.CHRONOS.broker
+    if env.is_set("KAFKA_BROKERS"):
+        return config
+    return replace(config, brokers=(f"127.0.0.1:{settings.ENV['DEVSTACK_KAFKA_PORT']}",))
 
 
 def _table(checks: list[Check], problems: dict[str, str | None]) -> Table:

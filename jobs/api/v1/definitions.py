@@ -16,6 +16,7 @@ from jobs.api.query import DEFINITION_PARAMETERS, ONE_PARAMETERS, list_arguments
 from jobs.api.representation import definition_body
 from jobs.api.v1 import openapi
 from jobs.api.view import ApiView
+from jobs.definition_services import NOTHING
 from jobs.definitions import Definition
 from jobs.errors import InvalidJob
 
@@ -74,6 +75,8 @@ def _tenant(request: Request) -> str:
 
 def _if_match(request: Request) -> int | None:
     """The version that the request is meant for; None: whatever is current."""
+    if request.headers.get("If-None-Match") == "*":
+        return NOTHING
     tag = request.headers.get("If-Match", "*")
     if tag == "*":
         return None

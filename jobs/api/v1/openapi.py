@@ -100,6 +100,13 @@ _IF_MATCH: Final = OpenApiParameter(
     description="The only version that may be changed, as an ETag; absent: whichever is current.",
     examples=[OpenApiExample("version", value='"1"')],
 )
+_IF_NONE_MATCH: Final = OpenApiParameter(
+    "If-None-Match",
+    type={"type": "string", "const": "*"},
+    location=OpenApiParameter.HEADER,
+    description="With `*`: only if there is no definition of this name yet.",
+    examples=[OpenApiExample("only new", value="*")],
+)
 _NAME: Final = OpenApiParameter(
     "name",
     type={"type": "string"},
@@ -175,8 +182,9 @@ PUT_DEFINITION: Final = operation(
     "putDefinition",
     "Create or replace a definition",
     "Stores the next version. Jobs that are scheduled already keep what they were made with;"
-    " templates use it from their next firing on. `secret` and `secretHeaders` stay as they are"
-    " where the body leaves them out, and are removed by null. The job type cannot change.",
+    " templates use it from their next firing on. `secret` and single `secretHeaders` stay as they"
+    " are where the body leaves them out, and are removed by null; they stay with their origin."
+    " What GET shows may be sent back. The job type cannot change.",
     {
         200: json_response("The new version.", reference("Definition"), ("definition", _CHANGED)),
         201: json_response(
@@ -185,7 +193,7 @@ PUT_DEFINITION: Final = operation(
     },
     (400, 412, 413, 415, 500, 503),
     body=reference("DefinitionSubmission"),
-    parameters=[*_ONE, _IF_MATCH, _LOCATION, _ETAG],
+    parameters=[*_ONE, _IF_MATCH, _IF_NONE_MATCH, _LOCATION, _ETAG],
     examples=[("http", _SUBMITTED)],
     error_examples={400: {"error": "delivery.url is required"}},
     tag=_TAG,

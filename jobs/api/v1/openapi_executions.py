@@ -85,7 +85,7 @@ LIST_EXECUTIONS: Final = operation(
 GET_EXECUTION: Final = operation(
     "getExecution",
     "Get an attempt",
-    "Also one that is running; its id is in the log of the executor.",
+    "Also one that is running: the job shows its `executionId`.",
     {
         200: json_response(
             "The attempt.", reference("Execution"), ("ended", _WHOLE), ("running", _RUNNING)
