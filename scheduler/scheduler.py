@@ -90,6 +90,8 @@ class Scheduler:
         logger.info("%s leads, term %d", self._name, term.number)
         self.term = term
         self._timekeeper.begin(self._chores(term))
+        if not self._fans_out:
+            self._timekeeper.take_over(None)
         IS_LEADER.set(1)
         try:
             run(self, clock=self._repository.clock.now, stop=self._over)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence, Set
 from datetime import datetime, timedelta
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol
 
 from jobs.repository import Repository
@@ -14,6 +16,11 @@ from scheduler.wakeup import Wakeup
 if TYPE_CHECKING:
     from chronos_site.env import SchedulerConfig
 
+logger = logging.getLogger(__name__)
+
+# A message that was sent reaches an executor with room in a fraction of this. One that waits longer
+# is sent twice, which costs no more than a message.
+_IN_KAFKA: Final = timedelta(seconds=2)
 _SHORTEST_LOOK: Final = timedelta(milliseconds=10)
 # Each look costs the store a count of all jobs in flight, so it should find room for many.
 _LITTLE_FREE: Final = 0.1
@@ -48,6 +55,7 @@ class Timekeeper:
         self._dispatcher = dispatcher
         self._wakeup = Wakeup(repository, horizon=config.tick)
         self._shards: Set[int] | None = None
+        self._taken_over: SimpleQueue[Set[int] | None] = SimpleQueue()
         self.begin()
 
     def begin(self, chores: Sequence[Chore] = ()) -> None:
@@ -69,10 +77,22 @@ class Timekeeper:
         self._shards = shards
         self._wakeup.look_after(shards)
 
+    def take_over(self, shards: Set[int] | None) -> None:
+        """Send again what another process has moved to queued and perhaps not sent, as it died.
+
+        May be called from another thread.
+
+        Args:
+            shards: whose jobs that one looked after before; None: all.
+        """
+        self._taken_over.put(shards)
+
     def run_once(self, now: datetime) -> bool:
         """Do the chores, dispatch; True when there is more to do at once."""
         with TICK_SECONDS.time():
             only, self._woken = self._woken, None
+            if self._recover(now):
+                only = None
             more = False
             if only is None:
                 self._next_look_at = None
@@ -85,6 +105,22 @@ class Timekeeper:
             self._wakeup.pause()
             return True
         return False
+
+    def _recover(self, now: datetime) -> int:
+        """Make pending what was left behind by those that were taken over from."""
+        count = 0
+        while not self._taken_over.empty():
+            shards = self._taken_over.get()
+            try:
+                count += self._repository.recovery.requeue_lost_messages(
+                    queued_before=now - _IN_KAFKA, now=now, shards=shards
+                )
+            except Exception:
+                self._taken_over.put(shards)
+                raise
+        if count:
+            logger.info("%d jobs are sent again, as their messages may be lost", count)
+        return count
 
     def _note_fullness(self, sent: Dispatched) -> None:
         """Look at full executors as often as a good part of them has become free."""

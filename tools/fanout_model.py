@@ -66,10 +66,6 @@ class Plant:
     """KAFKA_SESSION_TIMEOUT."""
     rebalance: float = 1.0
     """From then until others own the shards of a dead worker."""
-    message_lost: float = 45.0
-    """Until the reaper takes back what was queued and never published: QUEUED_TIMEOUT, and half of
-    REAPER_INTERVAL.
-    """
     full_pause: float = 0.02
     """Until a worker that found the executors full looks again."""
     costs: Costs = field(default_factory=Costs)
@@ -258,9 +254,8 @@ class Simulation:
 
     def _publish(self, worker: Worker, batch: list[int], now: float, pause: float) -> None:
         if not worker.is_alive:
-            # Nobody was told of them.
+            # Nobody was told of them: whoever takes over will.
             self._result.unpublished = batch
-            self._at(now + self._plant.message_lost, lambda at: self._take_back(batch, at))
             return
         if batch:
             self._result.sent.append((now, batch))
@@ -290,18 +285,13 @@ class Simulation:
 
     def _take_over(self, victim: Worker, now: float) -> None:
         """Give the partitions of a dead worker to the others in turn."""
+        self._leave(len(self._result.unpublished))
+        self._put_back(self._result.unpublished)
         self._put_back(victim.jobs[victim.begin :])
         for place, partition in enumerate(victim.partitions):
             self._workers[place % len(self._workers)].partitions.append(partition)
         for heir in self._workers:
             self._own(heir, now)
-
-    def _take_back(self, batch: Sequence[int], now: float) -> None:
-        """The reaper's part."""
-        self._leave(len(batch))
-        self._put_back(batch)
-        for worker in self._workers:
-            self._own(worker, now)
 
     def _put_back(self, jobs: Iterable[int]) -> None:
         for job in jobs:

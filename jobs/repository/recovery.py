@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -41,15 +41,26 @@ class RecoveryStore:
         self._executions = executions
 
     @outages_named()
-    def requeue_lost_messages(self, *, queued_before: datetime, now: datetime) -> int:
+    def requeue_lost_messages(
+        self, *, queued_before: datetime, now: datetime, shards: Set[int] | None = None
+    ) -> int:
         """queued → pending for jobs whose message did not reach an executor in time.
+
+        Args:
+            queued_before: aware UTC.
+            now: aware UTC.
+            shards: only jobs of these; None: of all.
 
         Returns:
             How many.
         """
-        return self._back_to_pending(
-            {"status": str(Status.QUEUED), "queuedAt": {"$not": {"$gte": queued_before}}}, now
-        )
+        lost: dict[str, Any] = {
+            "status": str(Status.QUEUED),
+            "queuedAt": {"$not": {"$gte": queued_before}},
+        }
+        if shards is not None:
+            lost["shard"] = {"$in": sorted(shards)}
+        return self._back_to_pending(lost, now)
 
     @outages_named()
     def reclaim_unstarted(self, *, now: datetime) -> int:

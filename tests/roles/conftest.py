@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import pytest
@@ -33,6 +33,7 @@ from jobs.registry import Handler, HandlerFunction
 from jobs.repository import Repository
 from jobs.repository.dispatch import DueJob
 from reaper.reaper import Reaper
+from scheduler.fanout import FanoutWorker
 from scheduler.leadership import elector_for
 from scheduler.scheduler import Scheduler
 from tests.builders import a_job
@@ -40,6 +41,9 @@ from tests.targets import Behave, Target
 from tests.waiting import wait_for
 
 Documents = Collection[dict[str, Any]]
+
+# No test waits for it.
+LONG_TICK: Final = timedelta(seconds=20)
 
 
 @pytest.fixture
@@ -152,6 +156,59 @@ def start_scheduler(
         thread.join()
     for publisher in publishers:
         publisher.close()
+
+
+@dataclass
+class RunningWorker:
+    """A fan-out worker in threads of this process."""
+
+    worker: FanoutWorker
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self.worker.run, args=(self._stop,))
+        self._thread.start()
+
+    @property
+    def shards(self) -> frozenset[int]:
+        return self.worker.shards or frozenset()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+@pytest.fixture
+def start_worker(
+    broker_config: BrokerConfig, publisher: Publisher, repo: Repository, job_type: str
+) -> Iterator[Callable[..., RunningWorker]]:
+    """Starts a fan-out worker; further keywords are fields of `SchedulerConfig`."""
+    broker = replace(broker_config, session_timeout=timedelta(seconds=2))
+    started: list[RunningWorker] = []
+    publishers: list[Publisher] = []
+
+    def start(
+        repository: Repository = repo, brokers: tuple[str, ...] = broker.brokers, **settings: Any
+    ) -> RunningWorker:
+        name = f"fanout-{len(started)}"
+        own_broker = replace(broker, brokers=brokers)
+        publishers.append(Publisher(own_broker, name))
+        worker = FanoutWorker(
+            name,
+            SchedulerConfig(**{"tick": LONG_TICK} | settings),
+            own_broker,
+            repository=repository,
+            publisher=publishers[-1],
+            job_types=[job_type],
+        )
+        started.append(RunningWorker(worker))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.stop()
+    for each in publishers:
+        each.close()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewPartitions
 from pymongo import MongoClient
 from pymongo.collection import Collection
 
-from chronos_site.env import BrokerConfig, SchedulerConfig, StoreConfig
+from chronos_site.env import BrokerConfig, StoreConfig
 from devstack.kafka import Kafka
 from devstack.mongo import Mongod
 from executor.executor import Executor
@@ -29,11 +29,11 @@ from jobs.repository import Repository
 from jobs.repository.nodes import Node
 from scheduler.credit import FLOOR
 from scheduler.dispatcher import Dispatcher
-from scheduler.fanout import FanoutWorker
 from scheduler.metrics import TRIGGERS_RECEIVED
 from scheduler.scheduler import Scheduler
 from scheduler.triggering import Triggering
 from tests.builders import NOW
+from tests.roles.conftest import LONG_TICK, RunningWorker
 from tests.waiting import wait_for
 
 StartExecutor = Callable[..., Executor]
@@ -43,67 +43,12 @@ WaitUntilAll = Callable[..., list[Job]]
 Documents = Collection[dict[str, Any]]
 CountByStatus = Callable[[list[Job]], Counter[str]]
 
-# No test waits for it.
-LONG_TICK: Final = timedelta(seconds=20)
 AT_ONCE: Final = timedelta(milliseconds=300)
 MINUTE: Final = timedelta(minutes=1)
 ALL: Final = frozenset(range(SHARDS))
 
 
-@dataclass
-class Running:
-    """A worker in threads of this process."""
-
-    worker: FanoutWorker
-    _stop: threading.Event = field(default_factory=threading.Event)
-
-    def __post_init__(self) -> None:
-        self._thread = threading.Thread(target=self.worker.run, args=(self._stop,))
-        self._thread.start()
-
-    @property
-    def shards(self) -> frozenset[int]:
-        return self.worker.shards or frozenset()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
-
-
-StartWorker = Callable[..., Running]
-
-
-@pytest.fixture
-def start_worker(
-    broker_config: BrokerConfig, publisher: Publisher, repo: Repository, job_type: str
-) -> Iterator[StartWorker]:
-    """Starts a fan-out worker; further keywords are fields of `SchedulerConfig`."""
-    broker = replace(broker_config, session_timeout=timedelta(seconds=2))
-    started: list[Running] = []
-    publishers: list[Publisher] = []
-
-    def start(
-        repository: Repository = repo, brokers: tuple[str, ...] = broker.brokers, **settings: Any
-    ) -> Running:
-        name = f"fanout-{len(started)}"
-        own_broker = replace(broker, brokers=brokers)
-        publishers.append(Publisher(own_broker, name))
-        worker = FanoutWorker(
-            name,
-            SchedulerConfig(**{"tick": LONG_TICK} | settings),
-            own_broker,
-            repository=repository,
-            publisher=publishers[-1],
-            job_types=[job_type],
-        )
-        started.append(Running(worker))
-        return started[-1]
-
-    yield start
-    for running in started:
-        running.stop()
-    for each in publishers:
-        each.close()
+StartWorker = Callable[..., RunningWorker]
 
 
 @pytest.fixture
