@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 from jobs.json_text import dumps, kind_of
@@ -24,6 +23,8 @@ ROOTS: Final = (
     "definition",
 )
 """What the first part of a name may be; only `payload` has parts of its own."""
+MOST_INSERTS: Final = 1_000
+"""Values in one template, at most: each takes time at every attempt."""
 RENDERED_BYTES: Final = 1 << 20
 """Length of a rendered text in UTF-8, at most."""
 
@@ -40,9 +41,11 @@ def check(template: str) -> None:
     """Refuse a template that could never be rendered.
 
     Raises:
-        ValueError: braces that are not closed, or a name that there is not; the end of a sentence.
+        ValueError: braces that are not closed, a name that there is not, or too many values; the
+            end of a sentence.
     """
-    _parsed(template)
+    for _ in _parts(template):
+        pass
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
@@ -53,12 +56,12 @@ def render(template: str, values: Mapping[str, Any]) -> str:
         values: by the names of `ROOTS`.
 
     Raises:
-        ValueError: a value is missing or cannot be inserted bare, or the text becomes too long; the
-            end of a sentence.
+        ValueError: as `check`; a value is missing or cannot be inserted bare, or the text becomes
+            too long. The end of a sentence.
     """
     pieces = []
     room = RENDERED_BYTES
-    for part in _parsed(template):
+    for part in _parts(template):
         piece = part if isinstance(part, str) else _text_of(part, values)
         pieces.append(piece)
         room -= len(piece.encode(errors="backslashreplace"))
@@ -67,13 +70,8 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     return "".join(pieces)
 
 
-@lru_cache(maxsize=256)
-def _parsed(template: str) -> tuple[str | _Insert, ...]:
-    return tuple(_parts(template))
-
-
 def _parts(template: str) -> Iterator[str | _Insert]:
-    position = 0
+    position = inserts = 0
     while (start := template.find("{{", position)) >= 0:
         yield template[position:start]
         is_raw = template.startswith("{{{", start)
@@ -81,6 +79,9 @@ def _parts(template: str) -> Iterator[str | _Insert]:
         end = template.find(closing, start)
         if end < 0:
             raise ValueError(f"has {opening} without {closing} (character {start + 1})")
+        inserts += 1
+        if inserts > MOST_INSERTS:
+            raise ValueError(f"inserts more than {MOST_INSERTS:,} values")
         yield _Insert(_path(template[start + len(opening) : end]), is_raw)
         position = end + len(closing)
     yield template[position:]

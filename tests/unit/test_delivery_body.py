@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.delivery.body import RENDERED_BYTES, ROOTS, check, render
+from jobs.delivery.body import MOST_INSERTS, RENDERED_BYTES, ROOTS, check, render
 
 VALUES: dict[str, Any] = {
     "payload": {"order": {"id": "o-7", "lines": [{"n": 1}, 'x"y']}, "sum": 1.5, "none": None},
@@ -92,8 +93,33 @@ def test_the_text_has_a_limit_that_is_kept_while_it_grows() -> None:
     assert len(render("{{{ payload }}}" * 2, values)) == RENDERED_BYTES
     begun = time.perf_counter()
     with pytest.raises(ValueError, match="becomes longer than 1 MiB"):
-        render("{{{ payload }}}" * 15_000, values)
+        render("{{{ payload }}}" * MOST_INSERTS, values)
     assert time.perf_counter() - begun < 0.5
+
+
+def test_more_values_than_anybody_needs_are_refused_before_they_take_memory() -> None:
+    most = "{{ payload }}" * MOST_INSERTS
+    check(most)
+    assert render(most, {"payload": 1}) == "1" * MOST_INSERTS
+
+    tracemalloc.start()
+    for refuse in (check, lambda template: render(template, {"payload": 1})):
+        with pytest.raises(ValueError, match="inserts more than 1,000 values"):
+            refuse("{{payload}}" * 20_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_templates_are_not_kept() -> None:
+    render(f"{{{{ payload }}}}{'x' * 100_000}", {"payload": 1})
+
+    tracemalloc.start()
+    for number in range(20):
+        render(f"{number}{{{{ payload }}}}{'x' * 100_000}", {"payload": 1})
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1 << 20
 
 
 @pytest.mark.parametrize("piece", ["{{", "{{{", "{{ payload }", "}}", "{", "{{{ payload }} "])
