@@ -108,5 +108,7 @@ LOGGING = {
         # Refused requests are counted and told why; clients must not fill the log with them.
         "django.request": {"level": "ERROR"},
         "django.security": {"level": "CRITICAL"},
+        # On DEBUG it writes down every command, with payloads.
+        "pymongo": {"level": "INFO" if ENV["LOG_LEVEL"] == "DEBUG" else ENV["LOG_LEVEL"]},
     },
 }

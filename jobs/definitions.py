@@ -18,8 +18,8 @@ from jobs.delivery.config import (
 from jobs.delivery.kept import kept
 from jobs.delivery.secrets import Secrets
 from jobs.errors import InvalidJob, UnreadableDefinition
-from jobs.fields import MAX_TAGS
-from jobs.json_text import NotJson, dumps, loads
+from jobs.fields import DEFINITION_FIELDS, MAX_TAGS, check_string
+from jobs.json_text import NotJson, dumps, kind_of, loads
 from jobs.lifecycle import DEFAULT_MAX_ATTEMPTS, Job
 from jobs.wording import shown
 
@@ -145,6 +145,39 @@ def resealed_overrides(text: str, secrets: Secrets) -> str:
     return overrides_text(own)
 
 
+def check_stored(values: Mapping[str, Any]) -> None:
+    """Refuse what a job could not be made from.
+
+    Args:
+        values: by attribute, as a definition or a template's overrides keep them.
+
+    Raises:
+        InvalidJob: somebody edited them by hand. The text names the field.
+    """
+    for name, field in DEFINITION_FIELDS.items():
+        value = values.get(field.attribute)
+        if field.attribute not in _OWN or value is None:
+            continue
+        try:
+            if field.attribute == "delivery":
+                decoded(check_string(value))
+            elif field.attribute == "payload":
+                _check_payload(check_string(value))
+            else:
+                field.check(list(value) if isinstance(value, tuple) else value)
+        except ValueError as exc:
+            raise InvalidJob(name, str(exc)) from exc
+
+
+def _check_payload(text: str) -> None:
+    try:
+        payload = loads(text)
+    except NotJson as exc:
+        raise ValueError(f"is not JSON: {exc}") from exc
+    if not isinstance(payload, dict):
+        raise ValueError(f"must be an object, not {kind_of(payload)}")
+
+
 def _own_from(text: str) -> dict[str, Any]:
     try:
         own = loads(text)
@@ -152,9 +185,8 @@ def _own_from(text: str) -> dict[str, Any]:
         raise InvalidJob("overrides", f"is not JSON: {exc}") from exc
     if not isinstance(own, dict) or not own.keys() <= set(_OWN):
         raise InvalidJob("overrides", f"must be an object with some of {', '.join(_OWN)}")
-    tags = own.get("tags", [])
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise InvalidJob("overrides", "must have an array of strings as tags")
-    if not isinstance(own.get("delivery", ""), str):
-        raise InvalidJob("overrides", "must have a string as delivery")
+    try:
+        check_stored(own)
+    except InvalidJob as exc:
+        raise InvalidJob("overrides", f"cannot be used: {exc}") from exc
     return own

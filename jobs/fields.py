@@ -31,8 +31,8 @@ MAX_ATTEMPTS: Final = "maxAttempts"
 _INT32: Final = range(-(1 << 31), 1 << 31)
 # It stands in addresses.
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
-# Control characters, and surrogates, which have no form in UTF-8.
-_UNFIT: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _Schema = Mapping[str, Any]
 
 
@@ -52,19 +52,23 @@ class Field:
 
 
 def check_string(value: object) -> str:
+    """A string that can be stored. Raises ValueError as `Field.check` does."""
     if type(value) is not str:
         raise ValueError(f"must be a string, not {kind_of(value)}")
+    if not value.isascii() and _SURROGATE.search(value):
+        raise ValueError("must not hold a lone surrogate: it has no form in UTF-8")
     return value
 
 
 def check_key(value: object, longest: int = KEY_LENGTH) -> str:
+    """A key, a name or the like. Raises ValueError as `Field.check` does."""
     text = check_string(value)
     if not text or text.isspace():
         raise ValueError("must not be empty")
     if len(text) > longest:
         raise ValueError(f"must not be longer than {longest} characters")
-    if _UNFIT.search(text):
-        raise ValueError("must not hold NUL, other control characters or lone surrogates")
+    if _CONTROL.search(text):
+        raise ValueError("must not hold NUL or other control characters")
     return text
 
 

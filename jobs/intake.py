@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from jobs.errors import KeyCollision
+from jobs.errors import KeyCollision, StoreUnavailable
 from jobs.lifecycle import Job
 
 Outcome = bool | KeyCollision
@@ -60,12 +60,12 @@ class Intake:
         with self._lock:
             batch, self._waiting = self._waiting, []
         try:
-            outcomes = self._insert_each([entry.job for entry in batch])
-            for entry, outcome in zip(batch, outcomes, strict=True):
-                entry.outcome = outcome
-        except Exception as exc:  # noqa: BLE001 - raised again by each waiting thread
-            for entry in batch:
-                entry.error = exc
+            self._settle(batch)
+            failed = batch[0].error if batch else None
+            if failed and not isinstance(failed, StoreUnavailable) and len(batch) > 1:
+                # What MongoDB has against one of them must not fail the others.
+                for entry in batch:
+                    self._settle([entry])
         finally:
             for entry in batch:
                 entry.woken.set()
@@ -73,3 +73,12 @@ class Intake:
                 self._is_inserting = bool(self._waiting)
                 if self._waiting:
                     self._waiting[0].woken.set()
+
+    def _settle(self, batch: Sequence[_Entry]) -> None:
+        try:
+            outcomes = self._insert_each([entry.job for entry in batch])
+            for entry, outcome in zip(batch, outcomes, strict=True):
+                entry.outcome, entry.error = outcome, None
+        except Exception as exc:  # noqa: BLE001 - raised again by each waiting thread
+            for entry in batch:
+                entry.error = exc

@@ -26,7 +26,7 @@ from jobs.delivery.config import (
 )
 from jobs.delivery.secrets import Secrets
 from jobs.errors import InvalidJob
-from jobs.fields import DEFINITION_FIELDS, FIELDS, MAX_ATTEMPTS, Field
+from jobs.fields import DEFINITION_FIELDS, FIELDS, MAX_ATTEMPTS, Field, check_key
 from jobs.json_text import kind_of
 from jobs.lifecycle import CatchUp, Job, Overlap, Status, job_id_for
 from jobs.retry import STATUS_FIELDS
@@ -54,10 +54,12 @@ class Catalog:
 
 def definition_named(document: object) -> tuple[str, str] | None:
     """Tenant and name of the definition that a document asks for, where it does in a usable way."""
-    if isinstance(document, dict):
-        tenant_id, name = document.get("tenantId"), document.get("definition")
-        if isinstance(tenant_id, str) and isinstance(name, str):
-            return tenant_id, name
+    if isinstance(document, dict) and "definition" in document:
+        try:
+            return check_key(document.get("tenantId")), check_key(document["definition"])
+        except ValueError:
+            # `job_from` says what is wrong.
+            pass
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from math import isfinite
 from typing import Final
 
 from jobs.json_text import dumps, kind_of
@@ -13,6 +14,8 @@ _LONGEST_SHOWN: Final = 60
 
 def shown(value: object) -> str:
     """A decoded value for an error text: itself where it is short, else what kind it is."""
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         text = dumps(value[:_LONGEST_SHOWN] if isinstance(value, str) else value)
         return text if len(text) <= 2 * _LONGEST_SHOWN else kind_of(value)

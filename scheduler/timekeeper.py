@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol
 
+from jobs.errors import StoreUnavailable
 from jobs.repository import Repository
 from scheduler.dispatcher import Dispatched, Dispatcher
 from scheduler.metrics import TICK_SECONDS
@@ -94,11 +95,20 @@ class Timekeeper:
             if self._recover(now):
                 only = None
             more = False
+            failure: Exception | None = None
             if only is None:
                 self._next_look_at = None
                 for chore in self._chores:
-                    more = chore.step(now) or more
+                    try:
+                        more = chore.step(now) or more
+                    except StoreUnavailable:
+                        raise
+                    except Exception as exc:  # noqa: BLE001 - raised below
+                        failure = exc
             sent = self._dispatcher.step(now, only, self._shards)
+            if failure:
+                # What a chore stumbles over must not hold up the jobs.
+                raise failure
         self._note_fullness(sent)
         if more or sent.has_more:
             # The store is looked at anyway; a flood of inserts need not be read here as well.

@@ -12,6 +12,7 @@ from typing import Any, Final
 from jobs.delivery.fields import DEFAULT_TIMEOUT_SECONDS, DELIVERY_FIELDS, SECRET_FIELDS
 from jobs.delivery.secrets import Secrets
 from jobs.errors import InvalidJob
+from jobs.fields import check_string
 from jobs.json_text import NotJson, dumps, kind_of, loads
 from jobs.wording import unknown_name
 
@@ -107,14 +108,32 @@ def delivery_text(delivery: Mapping[str, Any]) -> str:
 
 
 def decoded(text: str) -> dict[str, Any]:
-    """A stored delivery. Raises InvalidJob when somebody edited it so that it is no JSON object."""
+    """A stored delivery, whole or partial, with its secrets sealed.
+
+    Raises:
+        InvalidJob: somebody edited it into what cannot be merged, sealed or shown.
+    """
     try:
         document = loads(text)
     except NotJson as exc:
         raise InvalidJob("delivery", f"is not JSON: {exc}") from exc
     if not isinstance(document, dict):
         raise InvalidJob("delivery", f"must be an object, not {kind_of(document)}")
+    for name in ("headers", "secretHeaders"):
+        headers = document.get(name, {})
+        if not isinstance(headers, dict) or not all(map(_is_text, headers.values())):
+            raise InvalidJob(f"delivery.{name}", "must be an object of strings")
+    if not _is_text(document.get("secret", "")):
+        raise InvalidJob("delivery.secret", "must be a string")
     return document
+
+
+def _is_text(value: object) -> bool:
+    try:
+        check_string(value)
+    except ValueError:
+        return False
+    return True
 
 
 def delivery_of(job_type: str, text: str | None) -> HttpDelivery | KafkaDelivery:
@@ -131,10 +150,11 @@ def delivery_of(job_type: str, text: str | None) -> HttpDelivery | KafkaDelivery
     for name, value in document.items():
         if name not in fields:
             raise InvalidJob("delivery", unknown_name(name, fields, "has no field {}"))
-        try:
-            value = _sealed_as_it_is(value) if name in SECRET_FIELDS else fields[name].check(value)
-        except ValueError as exc:
-            raise InvalidJob(f"delivery.{name}", str(exc)) from exc
+        if name not in SECRET_FIELDS:
+            try:
+                value = fields[name].check(value)
+            except ValueError as exc:
+                raise InvalidJob(f"delivery.{name}", str(exc)) from exc
         values[fields[name].attribute] = value
     require_complete(job_type, document)
     return _KINDS[job_type](**values)
@@ -163,10 +183,3 @@ def _sealed(value: Any, seal: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {name: seal(text) for name, text in value.items()}
     return seal(value)
-
-
-def _sealed_as_it_is(value: Any) -> Any:
-    sealed = value.values() if isinstance(value, dict) else [value]
-    if not all(isinstance(each, str) for each in sealed):
-        raise ValueError("is not sealed")
-    return value

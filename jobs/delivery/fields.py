@@ -26,7 +26,8 @@ BODY_BYTES: Final = 256 << 10
 HEADER_LENGTH: Final = 8_192
 # https://www.rfc-editor.org/rfc/rfc9110#name-tokens
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
+# Blanks at its ends are no part of a value: https://www.rfc-editor.org/rfc/rfc9110#name-field-values
+_HEADER_VALUE: Final = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 # What is written there wakes executors and workers (jobs.messages).
 _OWN_TOPICS: Final = re.compile(r"jobs\.dlq|jobs\.dispatch\..*|bucket-triggers")
@@ -53,10 +54,11 @@ def _url(value: object) -> str:
         raise ValueError(f"must not be longer than {URL_LENGTH} characters")
     try:
         url = httpx.URL(text)
+        host = url.host
         port = 80 if url.port is None else url.port
     except (httpx.InvalidURL, ValueError) as exc:
         raise ValueError(f"cannot be used: {exc}") from exc
-    if url.scheme not in ("http", "https") or not url.host or port not in _PORTS:
+    if url.scheme not in ("http", "https") or not host or port not in _PORTS:
         raise ValueError("must be an address such as https://example.com/hook")
     if url.userinfo:
         raise ValueError("must not hold a user or password: send them in secretHeaders")
@@ -100,10 +102,13 @@ def _http_header(name: str, text: str) -> None:
     if name.lower() in _OURS:
         raise ValueError(f"must not hold {name}, which is set with each request")
     if not _HEADER_VALUE.fullmatch(text):
-        raise ValueError(f"{name} must be of visible ASCII characters")
+        raise ValueError(
+            f"{name} must be of visible ASCII characters, without blanks at its beginning and end"
+        )
 
 
 def _kafka_header(name: str, text: str) -> None:
+    check_string(text)
     if name.lower().startswith("chronos-"):
         raise ValueError(f"must not hold {name}: names that begin with chronos- are set by Chronos")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from pymongo.collection import Collection
@@ -10,7 +10,9 @@ from pymongo.errors import DuplicateKeyError
 
 from jobs.repository.outages import outages_named
 
-_OPEN = {"_id": {"$type": "date"}, "triggeredAt": {"$exists": False}}
+# By hand also instants that no `datetime` can hold.
+_MINUTES = {"$gte": datetime.min.replace(tzinfo=UTC), "$lte": datetime.max.replace(tzinfo=UTC)}
+_OPEN = {"_id": _MINUTES, "triggeredAt": {"$exists": False}}
 _MOST_OPEN = 100
 
 
@@ -27,7 +29,7 @@ class BucketStore:
     def newest(self, *, until: datetime) -> datetime | None:
         """The latest minute that has a bucket, up to and including `until`."""
         found = self._buckets.find_one(
-            {"_id": {"$type": "date", "$lte": until}}, {"_id": 1}, sort=[("_id", -1)]
+            {"_id": {**_MINUTES, "$lte": until}}, {"_id": 1}, sort=[("_id", -1)]
         )
         minute = None if found is None else found["_id"]
         return minute if isinstance(minute, datetime) else None

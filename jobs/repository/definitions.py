@@ -12,8 +12,9 @@ from bson import ObjectId
 from pymongo.collection import Collection
 from pymongo.errors import DuplicateKeyError
 
-from jobs.definitions import Definition, Definitions
-from jobs.errors import UnreadableDefinition
+from jobs.definitions import Definition, Definitions, check_stored
+from jobs.delivery.config import DELIVERY_TYPES, delivery_of
+from jobs.errors import InvalidJob, UnreadableDefinition
 from jobs.repository.jobs import Position
 from jobs.repository.outages import outages_named
 from jobs.repository.pages import newest_first
@@ -189,4 +190,11 @@ def _definition(document: Mapping[str, Any]) -> Definition:
     tags = document.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise UnreadableDefinition(f"definition {values['name']!r}: tags cannot be {tags!r:.100}")
-    return Definition(tags=tuple(tags), **values)
+    values["tags"] = tuple(tags)
+    try:
+        check_stored(values)
+        if values["job_type"] in DELIVERY_TYPES:
+            delivery_of(values["job_type"], values.get("delivery"))
+    except InvalidJob as exc:
+        raise UnreadableDefinition(f"definition {values['name']!r}: {exc}") from exc
+    return Definition(**values)

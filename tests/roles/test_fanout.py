@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import pytest
+from bson.datetime_ms import DatetimeMS
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from pymongo import MongoClient
@@ -200,6 +201,19 @@ def test_a_leader_that_dies_between_bucket_and_triggers_loses_no_minute(
     assert sent.messages == trigger_messages(NOW, 4)
     [bucket] = buckets.find()
     assert (bucket["openedBy"], bucket["triggeredBy"], bucket["term"]) == ("two", "two", 2)
+
+
+def test_a_bucket_that_was_edited_by_hand_keeps_no_minute_from_being_announced(
+    make_triggering: MakeTriggering, buckets: Documents, insert: Insert
+) -> None:
+    insert()
+    for odd in (DatetimeMS(10**17), DatetimeMS(-(10**17)), "text", None, 5):
+        buckets.insert_one({"_id": odd, "openedBy": "one", "term": 0})
+    sent = Sent()
+
+    make_triggering(sent).step(NOW)
+
+    assert len(sent.messages) == 4
 
 
 def test_triggers_that_kafka_does_not_take_are_sent_again_with_the_next_minute(

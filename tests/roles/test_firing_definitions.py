@@ -141,9 +141,16 @@ def test_a_template_without_its_definition_becomes_a_dead_letter(
         ({"overrides": "{"}, "overrides is not JSON"),
         ({"overrides": "[]"}, "overrides must be an object"),
         ({"overrides": '{"status":"x"}'}, "overrides must be an object with some of"),
-        ({"overrides": '{"tags":"x"}'}, "overrides must have an array"),
-        ({"overrides": '{"delivery":5}'}, "overrides must have a string"),
-        ({"overrides": '{"delivery":"["}'}, "delivery is not JSON"),
+        ({"overrides": '{"tags":"x"}'}, "overrides cannot be used: tags must be an array"),
+        ({"overrides": '{"priority":"high"}'}, "overrides cannot be used: priority must be"),
+        ({"overrides": '{"payload":5}'}, "overrides cannot be used: payload must be a string"),
+        ({"overrides": '{"payload":"[]"}'}, "overrides cannot be used: payload must be an object"),
+        ({"overrides": '{"delivery":5}'}, "overrides cannot be used: delivery must be a string"),
+        ({"overrides": '{"delivery":"["}'}, "overrides cannot be used: delivery is not JSON"),
+        (
+            {"overrides": '{"delivery":"{\\"headers\\":5}"}'},
+            "overrides cannot be used: delivery.headers must be an object of strings",
+        ),
     ],
 )
 def test_what_was_edited_by_hand_is_told_and_stops_nobody(
@@ -164,12 +171,33 @@ def test_what_was_edited_by_hand_is_told_and_stops_nobody(
     assert run_of(repo, good).definition == "hook"
 
 
-def test_a_definition_that_was_edited_by_hand_is_told(
-    firing: Firing, repo: Repository, template: Callable[..., Job]
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tags": 5}, "tags cannot be 5"),
+        ({"timeoutSeconds": -1}, "timeoutSeconds must be"),
+        ({"timeoutSeconds": float("nan")}, "timeoutSeconds must be"),
+        ({"retry": {"base": NOW}}, "retry.base must be"),
+        ({"payload": "x"}, "payload is not JSON"),
+        ({"delivery": '{"url":"http://a","headers":5}'}, "delivery.headers must be an object"),
+        ({"delivery": '{"url":"http://a","headers":null}'}, "delivery.headers must be an object"),
+        ({"delivery": '{"url":"http://a","secret":5}'}, "delivery.secret must be a string"),
+        ({"delivery": "{}"}, "delivery.url is required"),
+    ],
+)
+def test_a_definition_that_was_edited_by_hand_is_told_and_stops_nobody(
+    firing: Firing,
+    repo: Repository,
+    template: Callable[..., Job],
+    change: dict[str, Any],
+    reason: str,
 ) -> None:
     made = template()
-    repo.definitions._definitions.update_one({}, {"$set": {"tags": 5}})
+    other = a_template(scheduled_at=NOW)
+    repo.jobs.insert([other])
+    repo.definitions._definitions.update_one({}, {"$set": change})
 
     firing.step(LATER)
 
-    assert "tags cannot be 5" in (repo.jobs.get(made.id).last_error or "")
+    assert reason in (repo.jobs.get(made.id).last_error or "")
+    assert run_of(repo, other).status is Status.PENDING

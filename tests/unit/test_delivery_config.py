@@ -118,7 +118,9 @@ def test_a_topic_of_another_may_begin_as_ours() -> None:
         ("{}", "delivery.url is required"),
         ('{"url":5}', "delivery.url must be a string"),
         ('{"url":"https://example.com","nope":1}', "delivery has no field"),
-        ('{"url":"https://example.com","secret":1}', "delivery.secret is not sealed"),
+        ('{"url":"https://example.com","secret":1}', "delivery.secret must be a string"),
+        ('{"url":"https://example.com","secretHeaders":"x"}', "delivery.secretHeaders must be an"),
+        ('{"url":"https://example.com","headers":{"a":5}}', "delivery.headers must be an object"),
     ],
 )
 def test_what_was_edited_by_hand_is_told(text: str | None, problem: str) -> None:

@@ -30,6 +30,8 @@ class Store:
         assert self.gate.acquire(timeout=10)
         if self.failure is not None:
             raise self.failure
+        if "unfit" in self.batches[-1]:
+            raise ValueError("unfit")
         outcomes: list[Outcome] = []
         for job in jobs:
             if job.idempotency_key.startswith("collides"):
@@ -94,6 +96,23 @@ def test_a_failure_reaches_all_that_shared_it_and_nobody_else() -> None:
         store.failure = None
         store.gate.release()
         assert intake.insert(a_job()) is True
+
+
+def test_what_cannot_be_stored_fails_nobody_else() -> None:
+    store = Store()
+    intake = Intake(store.insert_each)
+    with ThreadPoolExecutor(8) as threads:
+        first = threads.submit(intake.insert, a_job())
+        assert store.entered.acquire(timeout=10)
+        unfit = threads.submit(intake.insert, a_job(idempotency_key="unfit"))
+        others = [threads.submit(intake.insert, a_job()) for _ in range(3)]
+        wait_until_waiting(intake, 4)
+        store.gate.release(10)
+
+        assert first.result() is True
+        with pytest.raises(ValueError, match="unfit"):
+            unfit.result()
+        assert [other.result() for other in others] == [True] * 3
 
 
 def test_many_threads_lose_nothing() -> None:

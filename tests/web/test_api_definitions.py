@@ -153,6 +153,9 @@ def test_the_job_type_cannot_change(api: Api) -> None:
         ({"delivery": {**HTTP, "headers": {"A b": "x"}}}, "it is no name of a header"),
         ({"delivery": {**HTTP, "headers": {"A": "x\r\nB: y"}}}, "visible ASCII"),
         ({"delivery": {**HTTP, "headers": {"A": 1}}}, "must be a string"),
+        ({"delivery": {**HTTP, "headers": {"A": " x"}}}, "without blanks at its beginning"),
+        ({"delivery": {**HTTP, "secretHeaders": {"A": "x\t"}}}, "without blanks at its beginning"),
+        ({"delivery": {"url": "http://xn--/"}}, "delivery.url cannot be used"),
         ({"delivery": {**HTTP, "headers": {"a": "1", "A": "2"}}}, "must not name a header twice"),
         ({"delivery": {**HTTP, "headers": {"Host": "x"}}}, "which is set with each request"),
         ({"delivery": {**HTTP, "headers": {"Authorization": "x"}}}, "secretHeaders"),
@@ -188,6 +191,39 @@ def test_what_cannot_be_used_is_refused(
 
     assert problem in error_of(refused, 400)
     assert list(use_cases.repository.definitions._definitions.find()) == []
+
+
+SURROGATE = "\ud800"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"description": SURROGATE},
+        {"name": SURROGATE},
+        {"tenantId": SURROGATE},
+        {"tags": [SURROGATE]},
+        {"payload": {"a": SURROGATE}},
+        {"delivery": {**HTTP, "body": SURROGATE}},
+        {"delivery": {**HTTP, "secretHeaders": {"A": SURROGATE}}},
+        {"jobType": "kafka", "delivery": {"topic": "a", "key": SURROGATE}},
+        {"jobType": "kafka", "delivery": {"topic": "a", "headers": {"a": SURROGATE}}},
+    ],
+)
+def test_what_has_no_form_in_utf_8_is_refused(api: Api, changes: dict[str, Any]) -> None:
+    assert error_of(api.post(PATH, definition(**changes)), 400)
+
+
+@pytest.mark.parametrize("name", ["definition", "tenantId", "idempotencyKey"])
+@pytest.mark.parametrize("text", [SURROGATE, "\0", "", " ", "x" * 300])
+def test_an_unfit_name_spoils_no_bulk(api: Api, name: str, text: str) -> None:
+    create(api)
+    good, bad = (one_off(jobType=None, definition="hook") for _ in range(2))
+
+    for path in ("/jobs/bulk", "/v1/schedules/bulk"):
+        good["idempotencyKey"] += path
+        answer = api.post(path, [{**bad, name: text}, good])
+        assert [each["status"] for each in body_of(answer)] == [400, 201]
 
 
 def test_a_retry_policy_may_say_the_attempts(api: Api) -> None:

@@ -194,3 +194,26 @@ def test_resealing_tells_what_no_key_opens(
 
     with pytest.raises(CommandError, match="1 deliveries could not be read"):
         call_command("resealsecrets")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"secret":5}',
+        '{"secret":null}',
+        '{"secretHeaders":5}',
+        '{"secret":"\\ud800"}',
+        '["secret"]',
+        "secret",
+    ],
+)
+def test_resealing_goes_on_after_a_text_that_was_edited_by_hand(
+    api: Api, use_cases: Services, text: str
+) -> None:
+    create(api, delivery=SEALED)
+    edited = api.submit(jobType="http", delivery=HTTP)
+    use_cases.repository.jobs._jobs.update_one(
+        {"_id": ObjectId(edited["id"])}, {"$set": {"delivery": text}}
+    )
+
+    assert use_cases.definitions.reseal() == (1, 1)
