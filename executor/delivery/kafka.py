@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from executor.calls import AttemptError
 from executor.delivery.content import Content
-from executor.delivery.sender import Delivered, delivery_for, log_fields
+from executor.delivery.sender import Delivered, apart, delivery_for, log_fields
 from jobs.broker.outbox import Outbox, Receipt
 from jobs.delivery.config import KafkaDelivery
 from jobs.json_text import dumps
@@ -18,6 +21,14 @@ logger = logging.getLogger(__name__)
 
 # The outbox gives up before, so that nothing is sent after its job was told to have failed.
 _MARGIN_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    topic: str
+    value: bytes
+    key: bytes | None
+    headers: Mapping[str, bytes]
 
 
 class KafkaSender:
@@ -38,31 +49,21 @@ class KafkaSender:
         Raises:
             AttemptError: Kafka does not want it, or did not confirm it in time.
         """
-        delivery = delivery_for(job, KafkaDelivery)
-        content = Content(job)
-        value = content.body(delivery.body)
-        key = None if delivery.key is None else content.text(delivery.key, "delivery.key")
-        headers = {
-            **delivery.headers,
-            "chronos-job-id": str(job.id),
-            "chronos-attempt": str(job.attempts + 1),
-        }
-        receipt = await self._sent(delivery.topic, value, key, headers)
+        message = await apart(job, partial(_message, job))
+        receipt = await self._sent(message)
         if receipt.problem is not None:
-            problem = f"topic {delivery.topic}: {receipt.problem}"
+            problem = f"topic {message.topic}: {receipt.problem}"
             if receipt.is_final:
                 raise AttemptError(problem, error_class="MessageRefused", is_final=True)
             raise AttemptError(problem, error_class="MessageUnconfirmed")
         logger.info(
             "to %s, partition %d, offset %d",
-            *(delivery.topic, receipt.partition, receipt.offset),
+            *(message.topic, receipt.partition, receipt.offset),
             extra=log_fields(job),
         )
         return Delivered(dumps({"partition": receipt.partition, "offset": receipt.offset}))
 
-    async def _sent(
-        self, topic: str, value: bytes, key: str | None, headers: dict[str, str]
-    ) -> Receipt:
+    async def _sent(self, message: _Message) -> Receipt:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Receipt] = loop.create_future()
 
@@ -74,10 +75,10 @@ class KafkaSender:
             loop.call_soon_threadsafe(settle, receipt)
 
         self._outbox.send(
-            topic,
-            value,
-            key=None if key is None else key.encode(errors="backslashreplace"),
-            headers={name: text.encode() for name, text in headers.items()},
+            message.topic,
+            message.value,
+            key=message.key,
+            headers=message.headers,
             report=report,
         )
         try:
@@ -85,10 +86,28 @@ class KafkaSender:
                 return await future
         except TimeoutError as exc:
             raise AttemptError(
-                f"topic {topic}: Kafka's client gave no report",
+                f"topic {message.topic}: Kafka's client gave no report",
                 error_class="MessageUnconfirmed",
             ) from exc
 
     async def close(self) -> None:
         """End the outbox."""
         self._outbox.close()
+
+
+def _message(job: Job) -> _Message:
+    delivery = delivery_for(job, KafkaDelivery)
+    content = Content(job)
+    headers = {
+        **delivery.headers,
+        "chronos-job-id": str(job.id),
+        "chronos-attempt": str(job.attempts + 1),
+    }
+    value = content.body(delivery.body)
+    key = None if delivery.key is None else content.text(delivery.key, "delivery.key")
+    return _Message(
+        delivery.topic,
+        value,
+        None if key is None else key.encode(errors="backslashreplace"),
+        {name: text.encode() for name, text in headers.items()},
+    )

@@ -15,6 +15,7 @@ from executor.delivery.couriers import Couriers
 from executor.delivery.http import HttpSender
 from executor.delivery.kafka import KafkaSender
 from executor.delivery.network import Resolve, Resolver, Rules
+from executor.delivery.request import Requests
 from executor.delivery.sender import Sender
 from executor.pool import Means, Pool
 from jobs.broker.outbox import Outbox
@@ -79,9 +80,8 @@ def http_sender(
     )
     return HttpSender(
         connections,
-        Secrets(config.encryption_keys),
+        Requests(Secrets(config.encryption_keys), clock=clock, user_agent=user_agent),
         clock=clock,
-        user_agent=user_agent,
         patience=config.patience.total_seconds(),
     )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from executor.calls import AttemptError
 from jobs.delivery.config import HttpDelivery, KafkaDelivery, delivery_of
@@ -11,6 +13,10 @@ from jobs.errors import InvalidJob
 from jobs.lifecycle import Job, Response
 
 Delivery = TypeVar("Delivery", HttpDelivery, KafkaDelivery)
+T = TypeVar("T")
+
+_MOST_WORK: Final = 32 << 10
+"""Characters that the event loop reads and writes itself: a millisecond or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,21 @@ class Sender(Protocol):
 def log_fields(job: Job) -> dict[str, object]:
     """What a log line about an attempt carries besides its text."""
     return {"job_id": str(job.id), "tenant_id": job.tenant_id, "attempt": job.attempts + 1}
+
+
+async def apart(job: Job, prepare: Callable[[], T]) -> T:
+    """Make what is sent of a job: in a thread where that takes long.
+
+    Args:
+        job: whose texts are read.
+        prepare: does it.
+    """
+    delivery, payload = job.delivery or "", job.payload or ""
+    # Each value that a template inserts may be the whole payload.
+    work = len(delivery) + len(payload) * (1 + delivery.count("{{"))
+    if work <= _MOST_WORK:
+        return prepare()
+    return await asyncio.to_thread(prepare)
 
 
 def delivery_for(job: Job, kind: type[Delivery]) -> Delivery:
