@@ -13,6 +13,7 @@ from ssl import SSLContext
 import httpcore
 
 from executor.delivery.network import Rules, Wire
+from executor.delivery.places import place
 
 # At that level it writes headers down.
 logging.getLogger("httpcore").setLevel(logging.INFO)
@@ -36,10 +37,6 @@ class _Host:
     users: int = 0
     """Those that have a connection, or wait for one."""
     idle: deque[_Line] = field(default_factory=deque)
-
-
-class Busy(Exception):
-    """All connections to the host were in use all the time."""
 
 
 class Connections:
@@ -84,7 +81,8 @@ class Connections:
             seconds: for everything from then on, the block included.
 
         Raises:
-            Busy: none was free in that time; nothing was sent.
+            Busy: none was free in that time, or too many names are being looked up; nothing was
+                sent.
             TimeoutError: `seconds` were over.
             AddressRefused, OSError, httpcore's: as `Wire.connect_tcp`, and what breaks off later.
         """
@@ -92,27 +90,16 @@ class Connections:
         host = self._hosts.setdefault(origin, _Host(asyncio.Semaphore(self._per_host)))
         host.users += 1
         try:
-            await self._wait_for(host, patience)
-            try:
-                async with asyncio.timeout(seconds):
-                    line, response = await self._send(host, request)
-                    try:
-                        yield response
-                    finally:
-                        await self._put_back(host, line, response)
-            finally:
-                host.free.release()
+            async with place(host.free, patience), asyncio.timeout(seconds):
+                line, response = await self._send(host, request)
+                try:
+                    yield response
+                finally:
+                    await self._put_back(host, line, response)
         finally:
             host.users -= 1
             if not host.users and not host.idle:
                 self._hosts.pop(origin, None)
-
-    async def _wait_for(self, host: _Host, patience: float) -> None:
-        try:
-            async with asyncio.timeout(patience):
-                await host.free.acquire()
-        except TimeoutError as exc:
-            raise Busy from exc
 
     async def _send(
         self, host: _Host, request: httpcore.Request

@@ -22,9 +22,6 @@ from jobs.lifecycle import Finish, Outcome
 
 logger = logging.getLogger(__name__)
 
-# Look-ups of names block a thread each.
-_RESOLVERS = 32
-
 
 class Couriers:
     """One task for each job that was submitted; their number is bounded by the permits of started
@@ -88,10 +85,10 @@ class Couriers:
 
     def _run(self) -> None:
         try:
-            self._loop.set_default_executor(ThreadPoolExecutor(_RESOLVERS, "resolver"))
+            # More threads would take the loop's time, and none is waited for (`sender.apart`).
+            self._loop.set_default_executor(ThreadPoolExecutor(1, "preparing"))
             self._loop.run_until_complete(self._serve())
         finally:
-            # Without waiting for a name server that does not answer.
             self._loop.close()
 
     async def _serve(self) -> None:

@@ -13,8 +13,9 @@ import httpcore
 
 from executor.calls import AttemptError
 from executor.delivery.answer import beginning, excerpt, retry_after, veiled
-from executor.delivery.connections import Busy, Connections
+from executor.delivery.connections import Connections
 from executor.delivery.failures import FAILURES, failure_of
+from executor.delivery.places import Busy
 from executor.delivery.request import Requests
 from executor.delivery.sender import Delivered, apart, log_fields
 from jobs import attempts
@@ -56,7 +57,7 @@ class HttpSender:
 
         Raises:
             AttemptError: it was not answered as the job wants it.
-            Snooze: no connection was free; nothing was sent.
+            Snooze: no connection was free, or no thread to look the name up; nothing was sent.
         """
         prepared = await apart(job, partial(self._requests.prepare, job))
         delivery, host = prepared.delivery, prepared.host

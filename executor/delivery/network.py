@@ -18,43 +18,11 @@ from jobs.delivery.addresses import Network, may_reach, parsed
 _MOST_TRIED = 4
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
-"""The addresses of a host name, at least one; OSError when there is none."""
+"""The addresses of a host, at least one. Raises what `Resolver` raises."""
 
 
 class AddressRefused(Exception):
     """The host has no address that may be reached."""
-
-
-class Resolver:
-    """Asks the system. Several who ask for one name at the same time share one look-up."""
-
-    def __init__(self) -> None:
-        self._under_way: dict[str, asyncio.Task[list[str]]] = {}
-
-    async def __call__(self, host: str) -> Sequence[str]:
-        """The addresses of a host name.
-
-        Raises:
-            OSError: it has none, or nobody knows now.
-        """
-        task = self._under_way.get(host)
-        if task is None:
-            task = self._under_way[host] = asyncio.create_task(_look_up(host))
-            task.add_done_callback(lambda done: self._forget(host, done))
-        # Whoever gives up waiting must not end it for the others.
-        return await asyncio.shield(task)
-
-    def _forget(self, host: str, done: asyncio.Task[list[str]]) -> None:
-        del self._under_way[host]
-        if not done.cancelled():
-            # Looked at, though everybody who asked may have given up.
-            done.exception()
-
-
-async def _look_up(host: str) -> list[str]:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 @dataclass(frozen=True)
@@ -93,15 +61,20 @@ class Wire(httpcore.AsyncNetworkBackend):
 
         Raises:
             AddressRefused: it has none.
+            Busy: too many names are being looked up.
             OSError: it has no address at all.
             httpcore.ConnectError, httpcore.ConnectTimeout: nobody answers there.
         """
         self._connect_by = asyncio.get_running_loop().time() + self._rules.connect_seconds
+        try:
+            async with asyncio.timeout_at(self._connect_by):
+                addresses = await self._rules.resolve(host)
+        except TimeoutError as exc:
+            raise socket.gaierror(socket.EAI_AGAIN, "nobody answered in time") from exc
+        allowed = [each for each in addresses if may_reach(parsed(each), self._rules.allowed)]
+        if not allowed:
+            raise AddressRefused(addresses[0])
         async with self._limit():
-            addresses = await self._rules.resolve(host)
-            allowed = [each for each in addresses if may_reach(parsed(each), self._rules.allowed)]
-            if not allowed:
-                raise AddressRefused(addresses[0])
             return _Stream(await self._connect(allowed[:_MOST_TRIED], port), self)
 
     async def _connect(self, addresses: Sequence[str], port: int) -> httpcore.AsyncNetworkStream:

@@ -14,8 +14,9 @@ from executor.delivery.connections import Connections
 from executor.delivery.couriers import Couriers
 from executor.delivery.http import HttpSender
 from executor.delivery.kafka import KafkaSender
-from executor.delivery.network import Resolve, Resolver, Rules
+from executor.delivery.network import Resolve, Rules
 from executor.delivery.request import Requests
+from executor.delivery.resolver import Resolver
 from executor.delivery.sender import Sender
 from executor.pool import Means, Pool
 from jobs.broker.outbox import Outbox

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
 
 from executor.delivery.answer import EXCERPT_BYTES
+from executor.delivery.places import Busy
 from jobs.lifecycle import Response
+from jobs.registry import Snooze
 from tests.deliveries import attempt, attempts, done, failed, http_job
 from tests.targets import Arrived, Behave, Target, answer, hangs_up_after, sends
 
@@ -307,3 +310,30 @@ def test_nobody_listening_and_unknown_names_are_tried_again() -> None:
     assert str(refused) == f"no connection to 127.0.0.1:{port}: Connection refused"
     assert not unknown.is_final
     assert "the name of nowhere.invalid cannot be resolved" in str(unknown)
+
+
+def test_a_name_that_nobody_answers_for_is_tried_again() -> None:
+    async def silent(host: str) -> Sequence[str]:
+        await asyncio.sleep(60)
+        return []
+
+    failure = failed(
+        attempt(
+            http_job("http://shop.example/"),
+            resolve=silent,
+            connect_timeout=timedelta(seconds=0.1),
+        )
+    )
+
+    assert not failure.is_final
+    assert failure.error_class == "NameNotResolved"
+    assert str(failure) == "the name of shop.example cannot be resolved: nobody answered in time"
+
+
+def test_who_finds_too_many_names_looked_up_comes_again_without_an_attempt_used_up() -> None:
+    async def busy(host: str) -> Sequence[str]:
+        raise Busy
+
+    result = attempt(http_job("http://shop.example/"), resolve=busy)
+
+    assert isinstance(result, Snooze)
