@@ -111,13 +111,15 @@ class DefinitionServices:
         while True:
             old = self.get(tenant_id, name)
             _require_version(old, version)
-            if (user := self._repository.templates.user_of(tenant_id, name)) is not None:
-                raise DefinitionInUse(
-                    f"template {user} uses the definition {name!r}: cancel it first"
-                )
-            now = self._repository.clock.now()
-            if self._repository.definitions.delete(tenant_id, name, version=old.version, now=now):
+            deleted = self._repository.uses.delete_definition(
+                tenant_id, name, version=old.version, now=self._repository.clock.now()
+            )
+            if deleted is True:
                 return old
+            if deleted:
+                raise DefinitionInUse(
+                    f"template {deleted} uses the definition {name!r}: cancel it first"
+                )
 
     def reseal(self) -> tuple[int, int]:
         """Seal every stored secret, of definitions and of jobs, with the first key.

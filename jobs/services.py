@@ -101,7 +101,10 @@ class Services:
     def _submit(self, document: object, job_of: _JobOf) -> Job:
         now = self.repository.clock.now()
         job = job_of(document, now=now, catalog=self.catalog([document]))
-        result = _result(job, self._intake.insert(job))
+        if _asks_definition(job):
+            result = self._store_template(job)
+        else:
+            result = _result(job, self._intake.insert(job))
         if isinstance(result, Refusal):
             raise result
         return result
@@ -115,12 +118,24 @@ class Services:
                 results.append(job_of(document, now=now, catalog=catalog))
             except InvalidJob as exc:
                 results.append(exc)
-        jobs = [result for result in results if isinstance(result, Job)]
+        jobs = [each for each in results if isinstance(each, Job) and not _asks_definition(each)]
         outcomes = iter(self.repository.jobs.insert_each(jobs))
-        return [
-            _result(result, next(outcomes)) if isinstance(result, Job) else result
-            for result in results
-        ]
+        for place, result in enumerate(results):
+            if isinstance(result, Job):
+                if _asks_definition(result):
+                    results[place] = self._store_template(result)
+                else:
+                    results[place] = _result(result, next(outcomes))
+        return results
+
+    def _store_template(self, template: Job) -> Job | Refusal:
+        stored = self.repository.uses.insert_template(template)
+        if stored is None:
+            return InvalidJob("definition", "names none of this tenant: it was deleted just now")
+        if stored:
+            return template
+        # Tells a used key from one that only has the same id.
+        return _result(template, self.repository.jobs.insert_each([template])[0])
 
     def catalog(self, documents: Sequence[object]) -> Catalog:
         """What these documents may refer to; the definitions that they name are read once."""
@@ -257,6 +272,11 @@ class Services:
         if only_templates and not job.is_template:
             raise WrongState(f"job {job_id} is no template and cannot be {verb}", job.status)
         raise WrongState(f"job {job_id} is {job.status} and cannot be {verb}", job.status)
+
+
+def _asks_definition(job: Job) -> bool:
+    """Whether it needs its definition later too, so that this must not be deleted."""
+    return job.is_template and job.definition is not None
 
 
 def _result(job: Job, outcome: Outcome) -> Job | Refusal:

@@ -28,6 +28,7 @@ from jobs.repository.outages import outages_named
 from jobs.repository.recovery import RecoveryStore
 from jobs.repository.sealed import SealedStore
 from jobs.repository.templates import TemplateStore
+from jobs.repository.uses import UseStore
 
 if TYPE_CHECKING:
     from chronos_site.env import StoreConfig
@@ -71,6 +72,7 @@ class Repository:
         self.census = Census(collection)
         self.templates = TemplateStore(collection, retention)
         self.definitions = DefinitionStore(self._database["definitions"])
+        self.uses = UseStore(collection, self._database["definitions"])
         self.sealed = (SealedStore(collection), SealedStore(self._database["definitions"]))
         self.nodes = NodeStore(self._database["nodes"])
         self.attempt_logs = AttemptLogStore(self._database["attempt_logs"], config.retention_logs)

@@ -39,11 +39,11 @@ _REQUIRED: Final = (
     ("updatedAt", "updated_at", datetime),
 )
 # A deleted one leaves its version behind: the name may come back, a version never.
-_LIVE: Final = {"deletedAt": {"$exists": False}}
+LIVE: Final = {"deletedAt": {"$exists": False}}
 
 
 class DefinitionStore:
-    """Create, replace, delete, find."""
+    """Create, replace, find; deleting is up to `UseStore`."""
 
     def __init__(self, collection: Collection[dict[str, Any]]) -> None:
         self._definitions = collection
@@ -83,15 +83,12 @@ class DefinitionStore:
         Returns:
             False when that is no longer the current one.
         """
-        guard = {"_id": _id(definition.tenant_id, definition.name), "version": version, **_LIVE}
+        guard = {
+            "_id": definition_id(definition.tenant_id, definition.name),
+            "version": version,
+            **LIVE,
+        }
         return self._definitions.replace_one(guard, _document(definition)).modified_count == 1
-
-    @outages_named()
-    def delete(self, tenant_id: str, name: str, *, version: int, now: datetime) -> bool:
-        """Delete a definition. False when that version is no longer the current one."""
-        guard = {"_id": _id(tenant_id, name), "version": version, **_LIVE}
-        kept = {"tenantId": tenant_id, "name": name, "version": version, "deletedAt": now}
-        return self._definitions.replace_one(guard, kept).modified_count == 1
 
     @outages_named()
     def find(self, tenant_id: str, name: str) -> Definition | None:
@@ -100,7 +97,7 @@ class DefinitionStore:
         Raises:
             UnreadableDefinition: its document breaks the rules.
         """
-        document = self._definitions.find_one({"_id": _id(tenant_id, name), **_LIVE})
+        document = self._definitions.find_one({"_id": definition_id(tenant_id, name), **LIVE})
         return None if document is None else _definition(document)
 
     @outages_named()
@@ -108,8 +105,8 @@ class DefinitionStore:
         """The current versions of these, in one round trip; those that do not exist are absent."""
         if not names:
             return {}
-        ids = {_id(*name): name for name in names}
-        found = self._definitions.find({"_id": {"$in": list(ids)}, **_LIVE})
+        ids = {definition_id(*name): name for name in names}
+        found = self._definitions.find({"_id": {"$in": list(ids)}, **LIVE})
         result: dict[Name, Definition | UnreadableDefinition] = {}
         for document in found:
             try:
@@ -145,7 +142,7 @@ class DefinitionStore:
             {
                 "tenantId": tenant_id,
                 **{name: value for name, value in filters.items() if value is not None},
-                **_LIVE,
+                **LIVE,
             },
             by="createdAt",
             limit=limit,
@@ -160,13 +157,14 @@ class DefinitionStore:
         return shown, following
 
 
-def _id(tenant_id: str, name: str) -> ObjectId:
+def definition_id(tenant_id: str, name: str) -> ObjectId:
+    """The id of the definition with this name."""
     # Neither may hold NUL.
     return ObjectId(blake2b(f"{tenant_id}\0{name}".encode()).digest()[:12])
 
 
 def _document(definition: Definition) -> dict[str, Any]:
-    document: dict[str, Any] = {"_id": _id(definition.tenant_id, definition.name)}
+    document: dict[str, Any] = {"_id": definition_id(definition.tenant_id, definition.name)}
     for name, attribute, _ in (*_REQUIRED, *_OPTIONAL):
         value = getattr(definition, attribute)
         if value is not None:

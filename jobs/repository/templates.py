@@ -17,7 +17,7 @@ from jobs.errors import UnreadableJob
 from jobs.lifecycle import LIVE, Job, Status
 from jobs.repository.documents import KIND, TEMPLATE, from_document
 from jobs.repository.endings import Retention, dead_letter_change
-from jobs.repository.indexes import LIVE_RUNS, TEMPLATES_BY_DEFINITION, TEMPLATES_DUE
+from jobs.repository.indexes import LIVE_RUNS, TEMPLATES_DUE
 from jobs.repository.outages import outages_named
 
 logger = logging.getLogger(__name__)
@@ -90,21 +90,6 @@ class TemplateStore:
             hint=LIVE_RUNS,
         )
         return {group["_id"] for group in groups}
-
-    @outages_named()
-    def user_of(self, tenant_id: str, definition: str) -> ObjectId | None:
-        """A template that uses a definition and is not over, or None."""
-        template = self._jobs.find_one(
-            {
-                "tenantId": tenant_id,
-                "definition": definition,
-                KIND: TEMPLATE,
-                "status": {"$in": [str(Status.PENDING), str(Status.PAUSED)]},
-            },
-            {"_id": 1},
-            hint=TEMPLATES_BY_DEFINITION,
-        )
-        return None if template is None else template["_id"]
 
     @outages_named()
     def advance(self, moves: Sequence[Advance], *, now: datetime) -> int:

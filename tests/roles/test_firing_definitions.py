@@ -124,7 +124,7 @@ def test_a_template_without_its_definition_becomes_a_dead_letter(
 ) -> None:
     made, other = template(), template()
     documents(repo).update_one({"_id": other.id}, {"$set": {"tenantId": "tenant-b"}})
-    repo.definitions.delete("tenant-a", "hook", version=1, now=NOW)
+    repo.definitions._definitions.delete_many({})
 
     firing.step(LATER)
 

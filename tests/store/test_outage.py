@@ -31,7 +31,7 @@ from jobs.repository.nodes import Node
 from jobs.repository.outages import outages_named
 from jobs.repository.templates import Advance
 from jobs.repository.transactions import in_transaction
-from tests.builders import NOW, a_job
+from tests.builders import NOW, a_job, a_template
 
 JOB: Final = a_job(status=Status.RUNNING, claim_id="c1")
 HELD: Final = [(JOB.id, "c1")]
@@ -109,10 +109,10 @@ CALLS: Final[Mapping[str, Call]] = {
     "templates.due": lambda repo: repo.templates.due(now=NOW, limit=1),
     "templates.next_due": lambda repo: repo.templates.next_due(),
     "templates.with_live_runs": lambda repo: repo.templates.with_live_runs([JOB.id]),
-    "templates.user_of": lambda repo: repo.templates.user_of("tenant-a", "hook"),
     "definitions.create": lambda repo: repo.definitions.create(DEFINITION),
     "definitions.replace": lambda repo: repo.definitions.replace(DEFINITION, version=1),
-    "definitions.delete": lambda repo: repo.definitions.delete(
+    "uses.insert_template": lambda repo: repo.uses.insert_template(a_template(definition="hook")),
+    "uses.delete_definition": lambda repo: repo.uses.delete_definition(
         "tenant-a", "hook", version=1, now=NOW
     ),
     "definitions.find": lambda repo: repo.definitions.find("tenant-a", "hook"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobs.lifecycle import Job
 from jobs.services import Services
 from tests.web.client import Api, body_of, error_of, one_off, recurring
 from tests.web.definitions import HTTP, ONE, PATH, create, definition, put
@@ -323,6 +324,25 @@ def test_a_definition_that_a_template_uses_stays(api: Api) -> None:
     assert error_of(api.call("DELETE", ONE), 409)
     assert api.post(f"/jobs/{template['id']}/cancel").status_code == 200
     assert api.call("DELETE", ONE).status_code == 200
+
+
+def test_deleting_while_a_template_is_submitted_leaves_none_without_its_definition(
+    api: Api, use_cases: Services
+) -> None:
+    outcomes = set()
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(40):
+            put(api)
+            document = recurring(jobType=None, definition="hook")
+            submitted = pool.submit(use_cases.submit_many, [document])
+            deleted = pool.submit(api.call, "DELETE", ONE)
+            (result,) = submitted.result()
+            outcomes.add((isinstance(result, Job), deleted.result().status_code))
+            if isinstance(result, Job):
+                use_cases.cancel(result.id)
+
+    # Either both happen in some order that allows it, or one is refused.
+    assert outcomes <= {(True, 409), (False, 200)}
 
 
 def test_running_a_template_now_takes_its_definition_as_it_is_now(api: Api) -> None:

@@ -1,0 +1,84 @@
+"""Templates use definitions: what has to happen to both at once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from pymongo.client_session import ClientSession
+from pymongo.collection import Collection
+from pymongo.errors import DuplicateKeyError
+
+from jobs.lifecycle import Job, Status
+from jobs.repository.definitions import LIVE, definition_id
+from jobs.repository.documents import KIND, TEMPLATE, to_document
+from jobs.repository.indexes import TEMPLATES_BY_DEFINITION
+from jobs.repository.outages import outages_named
+from jobs.repository.transactions import in_transaction
+
+_NOT_OVER = {"$in": [str(Status.PENDING), str(Status.PAUSED)]}
+
+
+class UseStore:
+    """A definition is deleted only while no template uses it, whoever submits one meanwhile."""
+
+    def __init__(
+        self, jobs: Collection[dict[str, Any]], definitions: Collection[dict[str, Any]]
+    ) -> None:
+        self._jobs = jobs
+        self._definitions = definitions
+
+    @outages_named()
+    def insert_template(self, template: Job) -> bool | None:
+        """Store a template with a definition.
+
+        Returns:
+            False when its key, or its id, was used already; None: the definition is gone.
+        """
+        definition = _live(template.tenant_id, template.definition or "")
+
+        def work(session: ClientSession) -> bool | None:
+            # A write, so that this and the deletion cannot both succeed.
+            used = self._definitions.update_one(definition, {"$inc": {"uses": 1}}, session=session)
+            if not used.modified_count:
+                return None
+            self._jobs.insert_one(to_document(template), session=session)
+            return True
+
+        try:
+            return in_transaction(self._jobs, work)
+        except DuplicateKeyError:
+            return False
+
+    @outages_named()
+    def delete_definition(
+        self, tenant_id: str, name: str, *, version: int, now: datetime
+    ) -> bool | ObjectId:
+        """Delete a definition that no template uses.
+
+        Its version stays behind: the name may come back, a version never.
+
+        Returns:
+            False when that version is no longer the current one; a template that uses it, where
+            there is one.
+        """
+        definition = {**_live(tenant_id, name), "version": version}
+        left = {"tenantId": tenant_id, "name": name, "version": version, "deletedAt": now}
+        users = {"tenantId": tenant_id, "definition": name, KIND: TEMPLATE, "status": _NOT_OVER}
+
+        def work(session: ClientSession) -> bool | ObjectId:
+            user = self._jobs.find_one(
+                users, {"_id": 1}, hint=TEMPLATES_BY_DEFINITION, session=session
+            )
+            if user is not None:
+                found: ObjectId = user["_id"]
+                return found
+            deleted = self._definitions.replace_one(definition, left, session=session)
+            return deleted.modified_count == 1
+
+        return in_transaction(self._definitions, work)
+
+
+def _live(tenant_id: str, name: str) -> dict[str, Any]:
+    return {"_id": definition_id(tenant_id, name), **LIVE}
