@@ -23,6 +23,17 @@ FAILURES: Final = (
 """What may come instead of an answer; TimeoutError is an OSError."""
 
 
+class InvalidHeader(AttemptError):
+    """HTTP does not allow one of the headers."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the request cannot be sent: a header has a name or value that HTTP does not allow",
+            error_class="InvalidRequest",
+            is_final=True,
+        )
+
+
 def failure_of(error: Exception, *, host: str, seconds: float) -> AttemptError:
     """What one of `FAILURES` means.
 
@@ -60,11 +71,7 @@ def failure_of(error: Exception, *, host: str, seconds: float) -> AttemptError:
             )
         case httpcore.LocalProtocolError():
             # Its text may show the value of a secret header.
-            return AttemptError(
-                "the request cannot be sent: a header has a name or value that HTTP does not allow",
-                error_class="InvalidRequest",
-                is_final=True,
-            )
+            return InvalidHeader()
         case httpcore.RemoteProtocolError():
             # Behind the colon it shows what came, which may be an echo of a secret header.
             reason = str(error).partition(":")[0]

@@ -12,6 +12,7 @@ import httpx
 
 from executor.calls import AttemptError
 from executor.delivery.content import Content
+from executor.delivery.failures import InvalidHeader
 from executor.delivery.sender import delivery_for
 from jobs.delivery.config import HttpDelivery
 from jobs.delivery.secrets import Secrets
@@ -83,7 +84,10 @@ class Requests:
         headers = httpx.Headers({"User-Agent": self._user_agent}, encoding="utf-8")
         if not is_empty:
             headers["Content-Type"] = "application/json"
-        headers.update(given)
+        try:
+            headers.update(given)
+        except UnicodeError:
+            raise InvalidHeader from None
         # What follows is ours: submission refuses these names.
         headers["Host"] = url.netloc.decode()
         headers["Accept-Encoding"] = "identity"

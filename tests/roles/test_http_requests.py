@@ -173,8 +173,33 @@ def test_a_line_break_in_a_header_never_gets_out(target: Target) -> None:
     assert not target.requests
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("X-Team", "Grüße"), ("\ud800", "t0ken"), ("X A", "b")]
+)
+def test_a_secret_header_that_http_does_not_allow_is_terminal(
+    target: Target, name: str, value: str
+) -> None:
+    job = http_job(target.url, secretHeaders={name: sealed(value)})
+
+    failure = failed(attempt(job, encryption_keys=(KEY,)))
+
+    assert failure.is_final
+    assert failure.error_class == "InvalidRequest"
+    assert str(failure).startswith("the request cannot be sent: a header has a name or value")
+    assert not target.requests
+
+
 def test_a_delivery_that_somebody_broke_is_terminal() -> None:
-    for text in (None, "{", "[]", '{"url": 7}', '{"url": "ftp://example.com/"}', "{}"):
+    edited = (
+        *(None, "{", "[]", '{"url": 7}', '{"url": "ftp://example.com/"}', "{}"),
+        *(
+            '{"url": "http://a/", "secret": {"a": "b"}}',
+            '{"url": "http://a/", "secret": "\\ud800"}',
+        ),
+        '{"url": "http://a/", "secretHeaders": "abc"}',
+        '{"url": "http://a/", "secretHeaders": {"a": "\\ud800"}}',
+    )
+    for text in edited:
         failure = failed(attempt(http_job("", delivery=text)))
 
         assert failure.is_final
