@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final, cast
+
+from executor.delivery.veil import veiled
 
 EXCERPT_BYTES: Final = 64 << 10
 """Read of an answer's body, at most."""
@@ -16,7 +18,6 @@ SOONEST: Final = timedelta(seconds=1)
 LATEST: Final = timedelta(days=30)
 """Bounds of what Retry-After is heeded for."""
 
-_SHORTEST_SECRET: Final = 4
 _DIGITS: Final = re.compile(r"[0-9]{1,18}")
 _CHARSET: Final = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 # Python knows codecs that are no charsets, and some that take quadratic time or give surrogates.
@@ -36,42 +37,22 @@ async def beginning(body: AsyncIterable[bytes], into: bytearray) -> None:
                 return
 
 
-def excerpt(body: bytes, headers: Mapping[str, str]) -> str:
+def excerpt(body: bytes, headers: Mapping[str, str], secrets: Collection[str]) -> str:
     """A body as text that can be stored and shown.
 
     Args:
         body: its beginning.
         headers: of the answer, by name in lower case.
+        secrets: values of headers, which its target may have echoed.
     """
     if (encoding := headers.get("content-encoding", "identity").lower()) != "identity":
         # Not asked for, and unpacking could make gigabytes of it.
         return f"({len(body)} bytes, {encoding[:20]})"
     found = _CHARSET.search(headers.get("content-type", ""))
+    # Before it is decoded too: what is said to be UTF-16 may be ASCII all the same.
+    body = veiled(body.decode("latin-1"), secrets).encode("latin-1")
     text = body.decode(_codec(found[1]) if found else "utf-8", "replace")
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def veiled(text: str, secrets: Iterable[str]) -> str:
-    """A text without the secrets that a target may have echoed into it.
-
-    Args:
-        text: what it answered.
-        secrets: values of headers; of `Bearer t0ken` the last word alone is hidden too.
-    """
-    for secret in secrets:
-        for part in (secret, secret.rpartition(" ")[2]):
-            # What is shorter is no secret, and may stand anywhere.
-            if len(part) >= _SHORTEST_SECRET:
-                text = _without_beginning(text.replace(part, "***"), part)
-    return text
-
-
-def _without_beginning(text: str, secret: str) -> str:
-    """A text that does not end within a secret, where it was cut."""
-    for length in range(min(len(secret) - 1, len(text)), _SHORTEST_SECRET - 1, -1):
-        if text.endswith(secret[:length]):
-            return text[:-length] + "***"
-    return text
+    return veiled(text, secrets).replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _codec(charset: str) -> str:

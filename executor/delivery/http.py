@@ -12,7 +12,7 @@ from typing import Final, cast
 import httpcore
 
 from executor.calls import AttemptError
-from executor.delivery.answer import beginning, excerpt, retry_after, veiled
+from executor.delivery.answer import beginning, excerpt, retry_after
 from executor.delivery.connections import Connections
 from executor.delivery.failures import FAILURES, failure_of
 from executor.delivery.places import Busy
@@ -82,7 +82,7 @@ class HttpSender:
             name.decode("latin-1").lower(): value.decode("latin-1")
             for name, value in answer.headers
         }
-        response = Response(answer.status, veiled(excerpt(bytes(body), answered), prepared.hidden))
+        response = Response(answer.status, excerpt(bytes(body), answered, prepared.hidden))
         return self._judged(job, delivery, host, response, answered.get("retry-after"))
 
     async def close(self) -> None:
