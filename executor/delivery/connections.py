@@ -19,6 +19,9 @@ from executor.delivery.places import place
 logging.getLogger("httpcore").setLevel(logging.INFO)
 
 _SWEEP_SECONDS = 5.0
+# Of what the system gives, 64 KiB are handed on at once. A rest would wait out of sight, and be
+# taken for the next answer.
+_MOST_HEARD = 60 << 10
 
 
 @dataclass(eq=False)
@@ -111,10 +114,10 @@ class Connections:
             except (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError):
                 # The server closed it just now, without a word. RFC 9110, 9.2.2, allows to repeat
                 # what is idempotent; another connection finds out whether the server is well.
-                if kept.wire.has_heard:
+                if kept.wire.heard:
                     raise
             else:
-                if kept.wire.has_heard:
+                if kept.wire.heard:
                     return kept, response
                 # Nothing came in: this was left over from the answer before, which was longer than
                 # it said.
@@ -123,7 +126,11 @@ class Connections:
         return line, await self._exchange(line, request)
 
     async def _kept(self, host: _Host) -> _Line | None:
-        """The youngest connection that the server has not closed: it is the least likely to."""
+        """The youngest connection that the server has not closed: it is the least likely to.
+
+        One on which something came unasked has expired too. What comes from now on, before the
+        request is answered, cannot be told from its answer: HTTP/1.1 has no numbers.
+        """
         while host.idle:
             line = host.idle.pop()
             self._idle -= 1
@@ -152,7 +159,8 @@ class Connections:
             # Closes the connection too when the answer was not read to its end.
             await response.aclose()
         finally:
-            if line.connection.is_idle() and self._idle < self._most_idle:
+            is_whole = line.connection.is_idle() and line.wire.heard <= _MOST_HEARD
+            if is_whole and self._idle < self._most_idle:
                 host.idle.append(line)
                 self._idle += 1
                 if self._sweeper is None or self._sweeper.done():

@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from ssl import SSLContext
+from ssl import SSLContext, SSLError, SSLObject, SSLWantReadError
 from typing import Any
 
 import httpcore
@@ -46,8 +46,8 @@ class Wire(httpcore.AsyncNetworkBackend):
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._connect_by = 0.0
-        self.has_heard = False
-        """Whether anything has come in since the last request was sent."""
+        self.heard = 0
+        """Bytes that have come in since the last request was sent."""
 
     async def connect_tcp(
         self,
@@ -115,11 +115,11 @@ class _Stream(httpcore.AsyncNetworkStream):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         data = await self._stream.read(max_bytes, timeout)
-        self._wire.has_heard = self._wire.has_heard or bool(data)
+        self._wire.heard += len(data)
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._wire.has_heard = False
+        self._wire.heard = 0
         await self._stream.write(buffer, timeout)
 
     async def aclose(self) -> None:
@@ -135,7 +135,24 @@ class _Stream(httpcore.AsyncNetworkStream):
         return _Stream(stream, self._wire)
 
     def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+        value = self._stream.get_extra_info(info)
+        if info == "is_readable":
+            # Asked of an idle connection, which is closed when it is. The socket does not know what
+            # came unasked in one packet with the answer, but in another record of TLS.
+            return value or _has_more(self._stream.get_extra_info("ssl_object"))
+        return value
+
+
+def _has_more(tls: SSLObject | None) -> bool:
+    if tls is None:
+        return False
+    try:
+        tls.read(1)
+    except SSLWantReadError:
+        return False
+    except SSLError:
+        pass
+    return True
 
 
 _TCP = httpcore.AnyIOBackend()

@@ -33,6 +33,23 @@ def test_what_is_longer_than_it_said_is_no_answer_to_the_next_request(
     assert target.connections == 2
 
 
+def test_what_was_read_together_with_an_answer_is_no_answer_to_the_next_request(
+    start_target: StartTarget,
+) -> None:
+    """64 KiB are asked for at once, more is read; the answer ends just there."""
+    surplus = answer(410)
+    full = answer(200, b"x" * (1 << 16))
+    full = answer(200, b"x" * (2 * (1 << 16) - len(full)))
+    assert len(full) == 1 << 16
+
+    def behave(connection: socket.socket, request: Arrived) -> None:
+        connection.sendall(full + (surplus if len(target.requests) == 1 else b""))
+
+    target = start_target(behave)
+
+    assert codes(attempts(*[http_job(target.url) for _ in range(2)])) == [200, 200]
+
+
 def test_a_kept_connection_is_used_again(start_target: StartTarget) -> None:
     target = start_target(sends(answer(200, b"ok")))
 

@@ -16,7 +16,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from executor.delivery.sender import Delivered
 from jobs.delivery.secrets import Secrets
-from tests.deliveries import attempt, attempts, failed, http_job
+from tests.deliveries import attempt, attempts, codes, failed, http_job
 from tests.targets import Arrived, Target, answer, sends
 
 KEY = Fernet.generate_key().decode()
@@ -286,11 +286,17 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture
-def shop(authority: trustme.CA) -> Iterator[Target]:
-    """Speaks TLS as shop.example."""
+def certified(authority: trustme.CA) -> ssl.SSLContext:
+    """For a server that is shop.example."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("shop.example").configure_cert(context)
-    target = Target(sends(answer(200)), tls=context)
+    return context
+
+
+@pytest.fixture
+def shop(certified: ssl.SSLContext) -> Iterator[Target]:
+    """Speaks TLS as shop.example."""
+    target = Target(sends(answer(200)), tls=certified)
     yield target
     target.close()
 
@@ -310,6 +316,29 @@ def test_tls_is_spoken_with_whom_the_system_trusts(shop: Target, trusted: None) 
 
     assert all(isinstance(result, Delivered) for result in results)
     assert shop.connections == 1
+
+
+def test_what_came_unasked_within_tls_is_no_answer_to_the_next_request(
+    certified: ssl.SSLContext, trusted: None
+) -> None:
+    """In a record of its own, but read from the socket together with the answer."""
+
+    def behave(connection: socket.socket, request: Arrived) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        connection.sendall(answer(200))
+        if len(chatty.requests) == 1:
+            connection.sendall(answer(410))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
+
+    chatty = Target(behave, tls=certified)
+    jobs = [http_job(f"https://shop.example:{chatty.port}/") for _ in range(3)]
+
+    results = attempts(*jobs, resolve=at_home)
+    chatty.close()
+
+    assert codes(results) == [200, 200, 200]
+    assert chatty.connections == 2
+    assert len(chatty.requests) == 3
 
 
 @pytest.mark.parametrize("name", ["other.example", "127.0.0.1"])
