@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final, cast
 
-from executor.delivery.veil import veiled
+from executor.delivery.veil import forms_of, veiled
 
 EXCERPT_BYTES: Final = 64 << 10
 """Read of an answer's body, at most."""
@@ -49,10 +49,11 @@ def excerpt(body: bytes, headers: Mapping[str, str], secrets: Collection[str]) -
         # Not asked for, and unpacking could make gigabytes of it.
         return f"({len(body)} bytes, {encoding[:20]})"
     found = _CHARSET.search(headers.get("content-type", ""))
+    hidden = forms_of(secrets)
     # Before it is decoded too: what is said to be UTF-16 may be ASCII all the same.
-    body = veiled(body.decode("latin-1"), secrets).encode("latin-1")
+    body = veiled(body.decode("latin-1"), hidden).encode("latin-1")
     text = body.decode(_codec(found[1]) if found else "utf-8", "replace")
-    return veiled(text, secrets).replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return veiled(text, hidden).replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _codec(charset: str) -> str:

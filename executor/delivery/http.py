@@ -17,7 +17,7 @@ from executor.delivery.connections import Connections
 from executor.delivery.failures import FAILURES, failure_of
 from executor.delivery.places import Busy
 from executor.delivery.request import Requests
-from executor.delivery.sender import Delivered, apart, log_fields
+from executor.delivery.sender import Delivered, apart, log_fields, work_of
 from jobs import attempts
 from jobs.delivery.config import HttpDelivery
 from jobs.delivery.statuses import Verdict, classify
@@ -59,7 +59,7 @@ class HttpSender:
             AttemptError: it was not answered as the job wants it.
             Snooze: no connection was free, or no thread to look the name up; nothing was sent.
         """
-        prepared = await apart(job, partial(self._requests.prepare, job))
+        prepared = await apart(work_of(job), partial(self._requests.prepare, job))
         delivery, host = prepared.delivery, prepared.host
         answer: httpcore.Response | None = None
         body = bytearray()
@@ -82,7 +82,12 @@ class HttpSender:
             name.decode("latin-1").lower(): value.decode("latin-1")
             for name, value in answer.headers
         }
-        response = Response(answer.status, excerpt(bytes(body), answered, prepared.hidden))
+        hidden = prepared.hidden
+        text = await apart(
+            len(body) * len(hidden) + sum(map(len, hidden)),
+            partial(excerpt, bytes(body), answered, hidden),
+        )
+        response = Response(answer.status, text)
         return self._judged(job, delivery, host, response, answered.get("retry-after"))
 
     async def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from executor.calls import AttemptError
 from executor.delivery.content import Content
-from executor.delivery.sender import Delivered, apart, delivery_for, log_fields
+from executor.delivery.sender import Delivered, apart, delivery_for, log_fields, work_of
 from jobs.broker.outbox import Outbox, Receipt
 from jobs.delivery.config import KafkaDelivery
 from jobs.json_text import dumps
@@ -49,7 +49,7 @@ class KafkaSender:
         Raises:
             AttemptError: Kafka does not want it, or did not confirm it in time.
         """
-        message = await apart(job, partial(_message, job))
+        message = await apart(work_of(job), partial(_message, job))
         receipt = await self._sent(message)
         if receipt.problem is not None:
             problem = f"topic {message.topic}: {receipt.problem}"

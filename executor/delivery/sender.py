@@ -43,19 +43,21 @@ def log_fields(job: Job) -> dict[str, object]:
     return {"job_id": str(job.id), "tenant_id": job.tenant_id, "attempt": job.attempts + 1}
 
 
-async def apart(job: Job, prepare: Callable[[], T]) -> T:
-    """Make what is sent of a job: in a thread where that takes long.
+async def apart(work: int, call: Callable[[], T]) -> T:
+    """Do what only reads and writes texts: in a thread where that takes long.
 
     Args:
-        job: whose texts are read.
-        prepare: does it.
+        work: characters read or written, at most.
+        call: does it.
     """
+    return call() if work <= _MOST_WORK else await asyncio.to_thread(call)
+
+
+def work_of(job: Job) -> int:
+    """What it takes to make what is sent, in characters."""
     delivery, payload = job.delivery or "", job.payload or ""
     # Each value that a template inserts may be the whole payload.
-    work = len(delivery) + len(payload) * (1 + delivery.count("{{"))
-    if work <= _MOST_WORK:
-        return prepare()
-    return await asyncio.to_thread(prepare)
+    return len(delivery) + len(payload) * (1 + delivery.count("{{"))
 
 
 def delivery_for(job: Job, kind: type[Delivery]) -> Delivery:

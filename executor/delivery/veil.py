@@ -5,10 +5,10 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from html import escape
 from typing import Final
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 from jobs.json_text import dumps
 
@@ -17,19 +17,22 @@ _MOST_TRIED: Final = 100
 _PERCENT: Final = re.compile("%..")
 
 
-def veiled(text: str, secrets: Collection[str]) -> str:
-    """A text without the secrets in it. A target that wants to can still tell them otherwise.
+def forms_of(secrets: Collection[str]) -> list[str]:
+    """What to hide of secrets, the longest first.
 
     Args:
-        text: what a target answered.
         secrets: values of headers; of `Bearer t0ken` the last word alone is hidden too, and of
             `Basic …` the name and the password.
     """
     forms = {form for secret in secrets for part in _parts(secret) for form in _forms(part)}
-    for form in sorted(forms, key=len, reverse=True):
-        # What is shorter is no secret, and may stand anywhere.
-        if len(form) >= _SHORTEST:
-            text = _without_beginning(text.replace(form, "***"), form)
+    # What is shorter is no secret, and may stand anywhere.
+    return sorted((form for form in forms if len(form) >= _SHORTEST), key=len, reverse=True)
+
+
+def veiled(text: str, forms: Iterable[str]) -> str:
+    """A text without the forms of secrets in it. A target that wants to can show them otherwise."""
+    for form in forms:
+        text = _without_beginning(text.replace(form, "***"), form)
     return text
 
 
@@ -48,9 +51,10 @@ def _parts(secret: str) -> Iterator[str]:
 def _forms(part: str) -> Iterator[str]:
     in_json = dumps(part)[1:-1]
     yield from (part, in_json, in_json.replace("/", "\\/"), escape(part))
-    for in_url in (quote(part), quote(part, safe=""), quote_plus(part)):
-        yield in_url
-        yield _PERCENT.sub(lambda found: found[0].lower(), in_url)
+    in_url = quote(part, safe="")
+    for escaped in (in_url, _PERCENT.sub(lambda found: found[0].lower(), in_url)):
+        yield from (escaped, escaped.replace("%2F", "/").replace("%2f", "/"))
+        yield escaped.replace("%20", "+")
 
 
 def _without_beginning(text: str, secret: str) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from executor.delivery.answer import EXCERPT_BYTES, excerpt
-from executor.delivery.veil import veiled
+from executor.delivery.veil import forms_of, veiled
 
 TOKEN = "Bearer sk-abcdefgh"  # noqa: S105 - a made-up one
 
@@ -29,11 +29,11 @@ TOKEN = "Bearer sk-abcdefgh"  # noqa: S105 - a made-up one
     ],
 )
 def test_an_echoed_secret_is_not_kept_whole_or_cut(text: str, kept: str) -> None:
-    assert veiled(text, [TOKEN]) == kept
+    assert veiled(text, forms_of([TOKEN])) == kept
 
 
 def test_what_is_too_short_to_be_a_secret_stays() -> None:
-    assert veiled("on and on", ["on"]) == "on and on"
+    assert veiled("on and on", forms_of(["on"])) == "on and on"
 
 
 ODD = 'p"ss w\\rd/<1>'
@@ -52,11 +52,11 @@ ODD = 'p"ss w\\rd/<1>'
     ],
 )
 def test_an_escaped_secret_is_not_kept(echo: str) -> None:
-    assert veiled(f"<{echo}>", [f"Bearer {ODD}", ODD]) == "<***>"
+    assert veiled(f"<{echo}>", forms_of([f"Bearer {ODD}", ODD])) == "<***>"
 
 
 def test_the_longest_form_of_a_secret_is_hidden_first() -> None:
-    assert veiled("secret-long secret", ["secret", "secret-long"]) == "*** ***"
+    assert veiled("secret-long secret", forms_of(["secret", "secret-long"])) == "*** ***"
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "basic"])
@@ -65,13 +65,13 @@ def test_the_name_and_password_within_basic_are_not_kept(scheme: str, pair: str)
     name, _, password = pair.partition(":")
     header = f"{scheme} {b64encode(pair.encode()).decode()}"
 
-    assert veiled(f"<{pair}> <{name}> <{header}>", [header]) == "<***> <***> <***>"
-    assert not password or veiled(f"<{password}>", [header]) == "<***>"
+    assert veiled(f"<{pair}> <{name}> <{header}>", forms_of([header])) == "<***> <***> <***>"
+    assert not password or veiled(f"<{password}>", forms_of([header])) == "<***>"
 
 
 @pytest.mark.parametrize("header", ["Basic !", "Basic /////w==", "Basic", "Basic Og=="])
 def test_what_is_not_basic_after_all_does_no_harm(header: str) -> None:
-    assert veiled("as it was", [header]) == "as it was"
+    assert veiled("as it was", forms_of([header])) == "as it was"
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "utf-16-le", "utf-16-be", "latin-1"])

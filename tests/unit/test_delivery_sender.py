@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from executor.delivery.sender import apart
+from executor.delivery.sender import apart, work_of
 from jobs.delivery.body import MOST_INSERTS
 from tests.builders import a_job
 
@@ -34,6 +34,6 @@ LONG = "x" * 200_000
     ids=["nothing", "little", "long payload", "long template", "long result"],
 )
 def test_what_takes_long_is_made_in_another_thread(fields: dict[str, Any], is_apart: bool) -> None:
-    made_by = asyncio.run(apart(a_job(**fields), threading.current_thread))
+    made_by = asyncio.run(apart(work_of(a_job(**fields)), threading.current_thread))
 
     assert (made_by is not threading.current_thread()) is is_apart
