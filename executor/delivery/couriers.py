@@ -85,7 +85,7 @@ class Couriers:
 
     def _run(self) -> None:
         try:
-            # More threads would take the loop's time, and none is waited for (`sender.apart`).
+            # For `sender.apart`. More of them would be no faster, and take the loop's time.
             self._loop.set_default_executor(ThreadPoolExecutor(1, "preparing"))
             self._loop.run_until_complete(self._serve())
         finally:
