@@ -7,7 +7,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import pytest
@@ -46,6 +47,12 @@ async def hang(resolver: Resolver, server: NameServer, hosts: list[str], count: 
         asyncio.ensure_future(resolver(host)).add_done_callback(lambda done: done.exception())
     while len(server.asked) < count:
         await asyncio.sleep(0.01)
+
+
+async def until_it_is_free(resolver: Resolver, host: str) -> Sequence[str]:
+    while True:
+        with suppress(Busy):
+            return await resolver(host)
 
 
 def run(scenario: Callable[[], Awaitable[T]]) -> T:
@@ -109,7 +116,7 @@ def test_who_finds_all_look_ups_taken_gives_up_before_long(server: NameServer) -
             await resolver("shop.example")
         assert await resolver("127.0.0.1") == ["127.0.0.1"]
         server.let_go.set()
-        assert await resolver("shop.example") == ["192.0.2.1"]
+        assert await until_it_is_free(resolver, "shop.example") == ["192.0.2.1"]
 
     run(ask)
 
@@ -117,7 +124,7 @@ def test_who_finds_all_look_ups_taken_gives_up_before_long(server: NameServer) -
 def test_a_name_that_nobody_answers_for_fails_at_once_and_is_asked_for_again_later(
     server: NameServer,
 ) -> None:
-    resolver = Resolver(server, silent_after=0.1, rest=0.1)
+    resolver = Resolver(server, silent_after=0.1, rest=0.5)
 
     async def fails() -> float:
         begun = asyncio.get_running_loop().time()
