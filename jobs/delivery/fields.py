@@ -174,7 +174,7 @@ _HEADERS: Final = {
 _TEMPLATE: Final = (
     "`{{ payload.order.id }}` is replaced by that value as JSON, `{{{ payload.name }}}` by its bare"
     " text; also `jobId`, `attempt`, `tenantId`, `jobType`, `scheduledAt`, `idempotencyKey` and"
-    " `definition`. Absent: the payload as JSON."
+    f" `definition`. Up to {body.MOST_INSERTS:,} values. Absent: the payload as JSON."
 )
 _BODY: Final = Field(
     "body",
