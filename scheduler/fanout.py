@@ -136,7 +136,8 @@ class FanoutWorker:
     def _own(self, shards: frozenset[int]) -> None:
         if shards != self.shards:
             logger.info("%s owns %s", self._name, describe(shards))
-            self._timekeeper.take_over(shards - (self.shards or frozenset()))
+            if added := shards - (self.shards or frozenset()):
+                self._timekeeper.take_over(added)
             self.shards = shards
             SHARDS_OWNED.set(len(shards))
             self._timekeeper.look_after(shards)
