@@ -43,10 +43,6 @@ class Watched:
         return "cron" not in self.state and self.status not in FINISHED
 
     @property
-    def went_wrong(self) -> bool:
-        return "cron" not in self.state and self.status != "completed"
-
-    @property
     def failures(self) -> str:
         """Such as "2 / 3": attempts that failed, of those it may make."""
         failed = self.state.get("attempts", 0)
