@@ -13,6 +13,7 @@ from jobs.errors import ConfigError, NotProvisioned
 from jobs.lifecycle import Status
 from jobs.repository import indexes
 from jobs.repository.attempt_logs import AttemptLogStore
+from jobs.repository.audit_log import AuditLog
 from jobs.repository.buckets import BucketStore
 from jobs.repository.census import Census
 from jobs.repository.claims import ClaimStore
@@ -76,6 +77,7 @@ class Repository:
         self.sealed = (SealedStore(collection), SealedStore(self._database["definitions"]))
         self.nodes = NodeStore(self._database["nodes"])
         self.attempt_logs = AttemptLogStore(self._database["attempt_logs"], config.retention_logs)
+        self.audit_log = AuditLog(self._database["audit_log"])
         self.buckets = BucketStore(self._database["schedule_buckets"])
 
     @classmethod

@@ -152,6 +152,13 @@ EXECUTIONS: Final = (
 )
 # RETENTION_LOGS.
 ATTEMPT_LOGS: Final = (IndexModel([("expiresAt", ASCENDING)], name="expiry", expireAfterSeconds=0),)
+AUDIT_LOG: Final = (
+    IndexModel([("at", DESCENDING), ("_id", DESCENDING)], name="newest"),
+    IndexModel(
+        [("tenantId", ASCENDING), ("at", DESCENDING), ("_id", DESCENDING)], name=TENANT_LIST
+    ),
+    IndexModel([("targets", ASCENDING), ("at", DESCENDING), ("_id", DESCENDING)], name="target"),
+)
 COLLECTIONS: Final[Mapping[str, Sequence[IndexModel]]] = {
     "jobs": JOBS,
     "nodes": NODES,
@@ -159,6 +166,7 @@ COLLECTIONS: Final[Mapping[str, Sequence[IndexModel]]] = {
     "schedule_buckets": BUCKETS,
     "executions": EXECUTIONS,
     "attempt_logs": ATTEMPT_LOGS,
+    "audit_log": AUDIT_LOG,
 }
 OBSOLETE: Final = ("due",)
 """Of earlier versions. A changed index gets a new name, so that it is there before the old goes."""
