@@ -20,6 +20,8 @@ IN_FLIGHT_INDEX: Final = "in_flight"
 TEMPLATES_DUE: Final = "templates_due"
 LIVE_RUNS: Final = "live_runs"
 UNANNOUNCED: Final = "unannounced"
+DEAD_LETTERS: Final = "dead_letters"
+DEAD_LETTERS_OF_TENANT: Final = "dead_letters_of_tenant"
 TENANT_LIST: Final = "tenant_list"
 EXECUTIONS_OF_TEMPLATE: Final = "template"
 EXECUTIONS_OF_DEFINITION: Final = "definition"
@@ -69,6 +71,17 @@ JOBS: Final = (
     IndexModel(
         [("dlqPublishedAt", ASCENDING), ("finishedAt", ASCENDING)],
         name=UNANNOUNCED,
+        partialFilterExpression={"status": str(Status.DLQ)},
+    ),
+    # Dead letters for people, the latest end first: of all tenants, of some.
+    IndexModel(
+        [("finishedAt", DESCENDING), ("_id", DESCENDING)],
+        name=DEAD_LETTERS,
+        partialFilterExpression={"status": str(Status.DLQ)},
+    ),
+    IndexModel(
+        [("tenantId", ASCENDING), ("finishedAt", DESCENDING), ("_id", DESCENDING)],
+        name=DEAD_LETTERS_OF_TENANT,
         partialFilterExpression={"status": str(Status.DLQ)},
     ),
     # Lists of a tenant, newest first, and the cursor; then the same for its dead letters and for
