@@ -20,17 +20,32 @@ from calendar import monthrange
 from dataclasses import dataclass
 from datetime import MAXYEAR, UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from jobs.errors import InvalidCron
 
 EXPRESSION_LENGTH: Final = 255
 """Characters in an expression, at most."""
+LATEST: Final = datetime.max.replace(tzinfo=UTC)
 _ZONE_LENGTH: Final = 64
 _SCHEDULES_KEPT: Final = 16_384
 _MINUTE: Final = timedelta(minutes=1)
 _SECOND: Final = timedelta(seconds=1)
+
+
+class Fields(NamedTuple):
+    """What the five fields of an expression stand for: sets of numbers, kept as bit masks."""
+
+    minutes: int
+    hours: int
+    month_days: int
+    months: int
+    weekdays: int
+    """0 and 7 are Sunday."""
+    either_day: bool
+    """Whether a day needs to match only one of the day fields."""
+    follows_real_time: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,14 @@ class Schedule:
             occurrence = self._find_after(occurrence)
         return found
 
+    def matches(self, occurrence: datetime) -> bool:
+        """Whether the local time of an occurrence is one that the fields name.
+
+        False: it stands for local times that do not exist, as the clock was put forward over them.
+        """
+        local = occurrence.astimezone(self.zone).replace(fold=0)
+        return self._match_from(local) == local
+
     def _find_after(self, instant: datetime) -> datetime | None:
         if instant.tzinfo is None:
             raise ValueError("instant must be aware")
@@ -78,7 +101,7 @@ class Schedule:
             local = instant.astimezone(self.zone)
             wall = local.replace(second=0, microsecond=0, fold=0)
             occurrence = self._first_from(wall + _MINUTE, instant)
-            first, second = _readings(wall)
+            first, second = readings(wall)
             if self.follows_real_time and first < second and not local.fold:
                 # The clock is about to be turned back: what it shows again comes earlier than
                 # the local times that it has not shown yet.
@@ -101,7 +124,7 @@ class Schedule:
 
     def _instants(self, wall: datetime) -> tuple[datetime, ...]:
         """When a matching local time fires, in order."""
-        first, second = _readings(wall)
+        first, second = readings(wall)
         if first == second:
             return (first,)
         if first < second:
@@ -160,8 +183,12 @@ def parse(expression: str, timezone: str | None = None) -> Schedule:
     return _parse(expression, "UTC" if timezone is None else timezone)
 
 
-@lru_cache(maxsize=_SCHEDULES_KEPT)
-def _parse(expression: str, timezone: str) -> Schedule:
+def fields_of(expression: str) -> Fields:
+    """The numbers that each field of an expression stands for.
+
+    Raises:
+        InvalidCron: a field breaks a rule.
+    """
     if len(expression) > EXPRESSION_LENGTH:
         raise InvalidCron("cron", f"must not be longer than {EXPRESSION_LENGTH} characters")
     if not expression.isascii() or not expression.replace("\t", " ").isprintable():
@@ -176,24 +203,38 @@ def _parse(expression: str, timezone: str) -> Schedule:
     minutes, hours, month_days, months, weekdays = (
         field.parse(text) for field, text in zip(_FIELDS, texts, strict=True)
     )
-    # Vixie cron's rule: a day field that starts with `*`, even as `*/2`, counts as unrestricted.
-    # Only two restricted day fields are alternatives.
-    either_day = not texts[2].startswith("*") and not texts[4].startswith("*")
-    if not either_day and not any(
-        months >> month & 1 and month_days & _up_to(length)
+    return Fields(
+        minutes=minutes,
+        hours=hours,
+        month_days=month_days,
+        months=months,
+        weekdays=weekdays,
+        # Vixie cron's rule: a day field that starts with `*`, even as `*/2`, counts as
+        # unrestricted. Only two restricted day fields are alternatives.
+        either_day=not texts[2].startswith("*") and not texts[4].startswith("*"),
+        follows_real_time=texts[0].startswith("*") or texts[1].startswith("*"),
+    )
+
+
+@lru_cache(maxsize=_SCHEDULES_KEPT)
+def _parse(expression: str, timezone: str) -> Schedule:
+    fields = fields_of(expression)
+    if not fields.either_day and not any(
+        fields.months >> month & 1 and fields.month_days & _up_to(length)
         for month, length in enumerate(_LONGEST, start=1)
     ):
         raise InvalidCron("cron", f'"{expression}" never fires: no such day in any of its months')
+    weekdays = (_days_on(fields.weekdays, first_weekday) for first_weekday in range(7))
     return Schedule(
         expression=expression,
         zone=_zone(timezone),
-        follows_real_time=texts[0].startswith("*") or texts[1].startswith("*"),
-        minutes=minutes,
-        hours=hours,
-        months=months,
+        follows_real_time=fields.follows_real_time,
+        minutes=fields.minutes,
+        hours=fields.hours,
+        months=fields.months,
         days=tuple(
-            month_days | days if either_day else month_days & days
-            for days in (_days_on(weekdays, first_weekday) for first_weekday in range(7))
+            fields.month_days | days if fields.either_day else fields.month_days & days
+            for days in weekdays
         ),
     )
 
@@ -294,7 +335,7 @@ def _zone_names() -> frozenset[str]:
     return frozenset(available_timezones() - {"Factory", "localtime"})
 
 
-def _readings(wall: datetime) -> tuple[datetime, datetime]:
+def readings(wall: datetime) -> tuple[datetime, datetime]:
     """The instants that a local time may mean: with the offset before a clock change, and after.
 
     They are equal far from a change, ascend if the local time comes twice, descend if it is missing
