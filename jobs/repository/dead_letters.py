@@ -1,19 +1,24 @@
-"""Which dead letters still have to be announced in `jobs.dlq`."""
+"""What dead letters still lack: their announcement in `jobs.dlq`, the group of their error."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from bson import ObjectId
+from pymongo import UpdateOne
 from pymongo.collection import Collection
 
+from jobs.error_groups import error_group
 from jobs.lifecycle import Status
-from jobs.repository.indexes import UNANNOUNCED
+from jobs.repository.endings import ERROR_GROUP
+from jobs.repository.indexes import DEAD_LETTERS, UNANNOUNCED
 from jobs.repository.outages import outages_named
 
+_BATCH: Final = 1_000
 _DLQ = {"status": str(Status.DLQ)}
 
 
@@ -52,6 +57,27 @@ class DeadLetterStore:
         self._jobs.update_many(
             {**_DLQ, "_id": {"$in": list(job_ids)}}, {"$set": {"dlqPublishedAt": now}}
         )
+
+    @outages_named()
+    def assign_groups(self) -> int:
+        """Give dead letters of earlier versions the group of their error. Repeatable.
+
+        Returns:
+            How many had none.
+        """
+        lacking = {**_DLQ, ERROR_GROUP: None}
+        found = self._jobs.find(lacking, {"lastError": 1}, hint=DEAD_LETTERS)
+        count = 0
+        while documents := list(islice(found, _BATCH)):
+            statements = [
+                UpdateOne(
+                    {**lacking, "_id": document["_id"]},
+                    {"$set": {ERROR_GROUP: error_group(str(document.get("lastError", "")))}},
+                )
+                for document in documents
+            ]
+            count += self._jobs.bulk_write(statements, ordered=False).modified_count
+        return count
 
 
 def _dead_letter(document: dict[str, Any]) -> DeadLetter:

@@ -26,6 +26,8 @@ TENANT_LIST: Final = "tenant_list"
 EXECUTIONS_OF_TEMPLATE: Final = "template"
 EXECUTIONS_OF_DEFINITION: Final = "definition"
 TEMPLATES_BY_DEFINITION: Final = "templates_by_definition"
+TURN: Final = "turn"
+STATISTICS_INDEX: Final = "stretch"
 SCHEDULES: Final = {
     "schedules": (),
     "schedules_by_definition": ("definition",),
@@ -35,6 +37,7 @@ SCHEDULES: Final = {
 
 _IN_FLIGHT = [str(status) for status in IN_FLIGHT]
 _LIVE = [str(status) for status in LIVE]
+_GROUPED_BY = [("jobType", ASCENDING), ("definition", ASCENDING), ("errorGroup", ASCENDING)]
 
 JOBS: Final = (
     # The scheduler's claim: one range per type, in the order of dispatch, nothing sorted in memory.
@@ -73,14 +76,28 @@ JOBS: Final = (
         name=UNANNOUNCED,
         partialFilterExpression={"status": str(Status.DLQ)},
     ),
-    # Dead letters for people, the latest end first: of all tenants, of some.
+    # Dead letters for people, the latest end first: of all tenants, of some. What follows `_id` is
+    # for the groups, which are counted without fetching a document; so is the status, which MongoDB
+    # would otherwise look for in the document, though the index holds no other.
     IndexModel(
-        [("finishedAt", DESCENDING), ("_id", DESCENDING)],
+        [
+            ("status", ASCENDING),
+            ("finishedAt", DESCENDING),
+            ("_id", DESCENDING),
+            ("tenantId", ASCENDING),
+            *_GROUPED_BY,
+        ],
         name=DEAD_LETTERS,
         partialFilterExpression={"status": str(Status.DLQ)},
     ),
     IndexModel(
-        [("tenantId", ASCENDING), ("finishedAt", DESCENDING), ("_id", DESCENDING)],
+        [
+            ("tenantId", ASCENDING),
+            ("status", ASCENDING),
+            ("finishedAt", DESCENDING),
+            ("_id", DESCENDING),
+            *_GROUPED_BY,
+        ],
         name=DEAD_LETTERS_OF_TENANT,
         partialFilterExpression={"status": str(Status.DLQ)},
     ),
@@ -172,6 +189,25 @@ AUDIT_LOG: Final = (
     ),
     IndexModel([("targets", ASCENDING), ("at", DESCENDING), ("_id", DESCENDING)], name="target"),
 )
+STATISTICS: Final = (
+    # What a count is added to, and the charts: a range of time for each tenant, null for all.
+    IndexModel(
+        [
+            ("tenantId", ASCENDING),
+            ("resolution", ASCENDING),
+            ("at", ASCENDING),
+            ("jobType", ASCENDING),
+        ],
+        name=STATISTICS_INDEX,
+        unique=True,
+    ),
+    IndexModel([("expiresAt", ASCENDING)], name="expiry", expireAfterSeconds=0),
+)
+BULK_OPERATIONS: Final = (
+    IndexModel([("startedAt", DESCENDING), ("_id", DESCENDING)], name="newest"),
+    # Whose turn it is. Only those that go on have one.
+    IndexModel([("turnAt", ASCENDING)], name=TURN, sparse=True),
+)
 COLLECTIONS: Final[Mapping[str, Sequence[IndexModel]]] = {
     "jobs": JOBS,
     "nodes": NODES,
@@ -180,6 +216,8 @@ COLLECTIONS: Final[Mapping[str, Sequence[IndexModel]]] = {
     "executions": EXECUTIONS,
     "attempt_logs": ATTEMPT_LOGS,
     "audit_log": AUDIT_LOG,
+    "bulk_operations": BULK_OPERATIONS,
+    "statistics": STATISTICS,
 }
 OBSOLETE: Final = ("due",)
 """Of earlier versions. A changed index gets a new name, so that it is there before the old goes."""

@@ -19,7 +19,12 @@ from jobs.repository.outages import is_outage
 
 logger = logging.getLogger(__name__)
 
-_SMALLER = {"$set": {"status": str(Status.DLQ)}, "$unset": {"claimId": "", "leaseUntil": ""}}
+_SMALLER = {
+    "$set": {"status": str(Status.DLQ)},
+    "$unset": {"claimId": "", "leaseUntil": "", "queuedAt": ""},
+    # Lists of dead letters go by it.
+    "$currentDate": {"finishedAt": True},
+}
 
 
 def update_all(

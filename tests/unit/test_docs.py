@@ -183,8 +183,8 @@ def test_lifecycle_describes_every_field_of_a_document() -> None:
         row[0]: row for row in rows(section("docs/lifecycle.md", "Fields of the document"))
     }
 
-    # The one field that is written beside a job, not with it.
-    assert described.keys() == document.keys() | {"dlqPublishedAt"}
+    # Two are written beside a job, not with it.
+    assert described.keys() == document.keys() | {"dlqPublishedAt", "errorGroup"}
     assert all(name in described["history"][2] for name in document["history"][0])
 
 

@@ -34,6 +34,7 @@ class Command(migrate.Command):
             repository.ping()
             super().handle(*args, **options)
             repository.ensure_indexes()
+            repository.dead_letters.assign_groups()
         except ChronosError as exc:
             raise CommandError(str(exc)) from exc
         finally:
