@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from django.contrib.admin.apps import AdminConfig
 from django.contrib.auth.apps import AuthConfig
 from django.contrib.contenttypes.apps import ContentTypesConfig
 
 _OBJECT_ID = "django_mongodb_backend.fields.ObjectIdAutoField"
+
+
+class MongoAdminConfig(AdminConfig):
+    """The admin, with the dashboard's pages in front."""
+
+    default_site = "jobs.dashboard.site.ChronosSite"
+    default_auto_field = _OBJECT_ID
 
 
 class MongoAuthConfig(AuthConfig):

@@ -143,6 +143,9 @@ VARIABLES: Mapping[str, Variable] = {
     "ALLOWED_HOSTS": Variable(
         words, "localhost,127.0.0.1,[::1]", "host names that the API answers to"
     ),
+    "HTTPS": Variable(
+        boolean, "false", "whether people reach the admin by HTTPS: cookies go over nothing else"
+    ),
     "MONGOD_BIN": Variable(anything, None, "devstack and tests: the mongod to start"),
     "ETCD_BIN": Variable(anything, None, "devstack and tests: the etcd to start"),
     "KAFKA_HOME": Variable(anything, None, "devstack and tests: a Kafka installation to start"),

@@ -24,12 +24,17 @@ SECRET_KEY = ENV["SECRET_KEY"] or get_random_secret_key()
 ALLOWED_HOSTS = list(ENV["ALLOWED_HOSTS"])
 
 INSTALLED_APPS = [
+    "chronos_site.apps.MongoAdminConfig",
     "chronos_site.apps.MongoContentTypesConfig",
     "chronos_site.apps.MongoAuthConfig",
     "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
     "rest_framework",
     "drf_spectacular",
     "jobs",
+    "jobs.dashboard",
     "scheduler",
     "executor",
     "reaper",
@@ -40,6 +45,14 @@ MIDDLEWARE = [
     "jobs.api.middleware.drop_body_of_head",
     "jobs.api.middleware.require_known_host",
     "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "jobs.dashboard.middleware.DashboardMiddleware",
+    # They ask nothing of MongoDB before a page needs it, so the API pays next to nothing.
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
 ]
 ROOT_URLCONF = "chronos_site.urls"
 WSGI_APPLICATION = "chronos_site.wsgi.application"
@@ -48,6 +61,13 @@ TEMPLATES = [
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
     }
 ]
 DATABASES = {
@@ -55,10 +75,12 @@ DATABASES = {
         "ENGINE": "django_mongodb_backend",
         "HOST": CHRONOS.store.uri,
         "NAME": CHRONOS.store.database,
+        "OPTIONS": {"serverSelectionTimeoutMS": 5_000},
     }
 }
 # Django ships these migrations for integer keys; ours were made for ObjectIds.
 MIGRATION_MODULES = {
+    "admin": "chronos_site.migrations.admin",
     "auth": "chronos_site.migrations.auth",
     "contenttypes": "chronos_site.migrations.contenttypes",
 }
@@ -66,7 +88,24 @@ DEFAULT_AUTO_FIELD = "django_mongodb_backend.fields.ObjectIdAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 STATIC_URL = "static/"
+# The few files come with the apps: nothing has to be collected before a start.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
 APPEND_SLASH = False
+LOGIN_URL = "admin:login"
+CSRF_FAILURE_VIEW = "jobs.dashboard.errors.csrf_failure"
+SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV["HTTPS"]
+if ENV["HTTPS"]:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+    )
+]
 
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",

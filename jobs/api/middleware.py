@@ -42,7 +42,7 @@ def measure_requests(get_response: GetResponse) -> GetResponse:
 
 @cache
 def _shown_route(route: str) -> str:
-    return "/" + re.sub(r"<str:(\w+)>", r"{\1}", route)
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
 
 
 @cache

@@ -8,11 +8,18 @@ from uuid import uuid4
 
 import pytest
 from cryptography.fernet import Fernet
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.core.management import call_command
+from django.core.management.commands import migrate
+from django.db import connections
 from pymongo import MongoClient
+from pytest_django.plugin import DjangoDbBlocker
 
 from chronos_site.env import StoreConfig
 from devstack.mongo import Mongod
 from jobs import services
+from jobs.dashboard.models import TenantMember
 from jobs.delivery.secrets import Secrets
 from jobs.repository import Repository
 from jobs.services import Services
@@ -45,10 +52,32 @@ def use_cases(shared_repository: Repository, monkeypatch: pytest.MonkeyPatch) ->
     """The services that the API uses during the test."""
     shared_repository.jobs._jobs.delete_many({})
     shared_repository.definitions._definitions.delete_many({})
+    shared_repository.audit_log._entries.delete_many({})
     types = frozenset({"noop", "log-message", "flaky", "slow", "http", "kafka"})
     made = Services(shared_repository, types, Secrets([KEY]))
     monkeypatch.setattr(services, "default", lambda: made)
     return made
+
+
+@pytest.fixture(scope="session")
+def accounts_database(
+    shared_store: StoreConfig, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """Django's own collections, in the database of these tests."""
+    connection = connections["default"]
+    connection.settings_dict.update(HOST=shared_store.uri, NAME=shared_store.database)
+    with django_db_blocker.unblock():
+        call_command(migrate.Command(), verbosity=0, interactive=False)
+        yield
+        connection.close()
+
+
+@pytest.fixture
+def pages(accounts_database: None, use_cases: Services) -> Services:
+    """The pages on the database of these tests: without users, members and sessions."""
+    for model in (TenantMember, User, Session):
+        model._base_manager.all().delete()
+    return use_cases
 
 
 @pytest.fixture

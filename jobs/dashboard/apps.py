@@ -1,0 +1,13 @@
+"""The dashboard as an app of Django."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class DashboardConfig(AppConfig):
+    """Pages for operators, and who may see them."""
+
+    name = "jobs.dashboard"
+    default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
+    verbose_name = "Chronos"

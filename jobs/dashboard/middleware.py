@@ -1,0 +1,45 @@
+"""What every answer under /admin/ has: a strict policy, and a sentence when MongoDB is away."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from jobs.dashboard import errors
+from jobs.dashboard.page import NOT_FOUND, UNAVAILABLE
+
+logger = logging.getLogger(__name__)
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+class DashboardMiddleware:
+    """Leaves the API's answers alone."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        answer = self._get_response(request)
+        if errors.is_page(request):
+            answer["Content-Security-Policy"] = _POLICY
+        return answer
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Answer what a page raised; None: it is a bug, or the API's."""
+        if not errors.is_page(request):
+            return None
+        if isinstance(error, NOT_FOUND):
+            return errors.not_found(request, error)
+        if isinstance(error, (*UNAVAILABLE, DatabaseError)):
+            logger.warning("a page was answered with 503: %s", error)
+            return errors.unavailable(request, error)
+        return None

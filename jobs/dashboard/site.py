@@ -1,0 +1,58 @@
+"""The admin site: Django's own pages for users and members, and in front of them ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.contrib.auth.forms import AuthenticationForm
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, URLResolver, path, reverse
+
+from jobs.dashboard.page import access
+from jobs.dashboard.rights import Right
+
+
+class ChronosSite(AdminSite):
+    """Lets in whoever is a member of a tenant, beside superusers and staff."""
+
+    site_title = "Chronos"
+    site_header = "Chronos"
+    index_title = "Users and members"
+    site_url = None
+    login_form = AuthenticationForm
+    enable_nav_sidebar = False
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        return access(request).may_enter
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        from jobs.dashboard.urls import PAGES
+
+        pages: list[URLPattern | URLResolver] = [
+            path(each.route, self.admin_view(each.view), name=each.name) for each in PAGES
+        ]
+        accounts = path("accounts/", self.admin_view(super().index), name="accounts")
+        return [*pages, accounts, *super().get_urls()]
+
+    def index(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:  # type: ignore[override]
+        return redirect("admin:overview")
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        context = super().each_context(request)
+        if self.has_permission(request):
+            context["navigation"] = _navigation(request)
+        return context
+
+
+def _navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    from jobs.dashboard.urls import PAGES
+
+    entries = [(each.title, reverse(f"admin:{each.name}")) for each in PAGES if each.title]
+    if access(request).is_staff or access(request).has_somewhere(Right.ADMINISTER):
+        entries.append(("Users and members", reverse("admin:accounts")))
+    return [
+        {"title": title, "url": url, "is_current": request.path.startswith(url)}
+        for title, url in entries
+    ]

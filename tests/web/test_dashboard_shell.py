@@ -1,0 +1,56 @@
+"""The shell around the pages: who gets in, and what each answer carries."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.test import Client
+
+from jobs.services import Services
+from tests.web.dashboard import browser_of, text_of
+
+
+def test_whoever_is_not_logged_in_is_sent_to_the_login_page(pages: Services) -> None:
+    answer = Client().get("/admin/overview/")
+
+    assert answer.status_code == 302
+    assert answer["Location"] == "/admin/login/?next=/admin/overview/"
+
+
+def test_a_member_logs_in_by_password(pages: Services) -> None:
+    browser_of("olga", a="viewer")
+    user = User.objects.get(username="olga")
+    user.set_password("correct horse")
+    user.save()
+    browser = Client()
+
+    answer = browser.post(
+        "/admin/login/?next=/admin/overview/", {"username": "olga", "password": "correct horse"}
+    )
+
+    assert answer.status_code == 302
+    assert browser.get("/admin/overview/").status_code == 200
+
+
+def test_a_user_without_a_tenant_is_told_so(pages: Services) -> None:
+    answer = browser_of("nobody").get("/admin/overview/", follow=True)
+
+    assert "are not authorized to access this page" in text_of(answer)
+
+
+def test_pages_carry_a_policy_without_inline_scripts(pages: Services) -> None:
+    for path in ("/admin/login/", "/admin/overview/", "/admin/nothing/"):
+        policy = browser_of("root").get(path, follow=True)["Content-Security-Policy"]
+
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+
+
+def test_a_form_without_its_token_changes_nothing(pages: Services) -> None:
+    browser_of("root")
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(User.objects.get(username="root"))
+
+    answer = browser.post("/admin/logout/")
+
+    assert answer.status_code == 403
+    assert "Nothing was changed" in text_of(answer)
