@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from bson import ObjectId
-
 from jobs.definitions import Definition
-from jobs.delivery.config import without_secrets
-from jobs.errors import InvalidJob
 from jobs.executions import AttemptLog, Execution, execution_id
+from jobs.exposure import exposed_delivery, exposed_text, exposed_value
 from jobs.instants import format_instant
-from jobs.json_text import NotJson, loads
 from jobs.lifecycle import Attempt, Job, Status
 from jobs.repository.documents import BrokenJob
 
@@ -34,7 +29,7 @@ def job_body(job: Job | BrokenJob) -> dict[str, Any]:
         "jobType": job.job_type,
     }
     if job.payload is not None:
-        body["payload"] = _decoded(job.payload)
+        body["payload"] = exposed_text(job.payload)
     body["priority"] = job.priority
     body["status"] = job.status
     body["scheduledAt"] = format_instant(job.scheduled_at)
@@ -57,23 +52,6 @@ def job_body(job: Job | BrokenJob) -> dict[str, Any]:
     return body
 
 
-def _decoded(text: str) -> Any:
-    try:
-        return loads(text)
-    except NotJson:
-        # Somebody edited it by hand: better its text than no answer.
-        return text
-
-
-def shown_delivery(text: str) -> Any:
-    """A stored delivery as it is shown, without its secrets."""
-    try:
-        return without_secrets(text)
-    except InvalidJob as exc:
-        # Somebody edited it by hand: its text may hold what nobody should see.
-        return f"cannot be shown: {exc}"
-
-
 _OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
     ("cron", "cron", None),
     ("timezone", "timezone", None),
@@ -85,7 +63,7 @@ _OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
     ("occurrenceAt", "occurrence_at", format_instant),
     ("definition", "definition", None),
     ("definitionVersion", "definition_version", None),
-    ("delivery", "delivery", shown_delivery),
+    ("delivery", "delivery", exposed_delivery),
     ("retry", "retry", None),
     ("timeoutSeconds", "timeout_seconds", None),
     ("queuedAt", "queued_at", format_instant),
@@ -96,12 +74,12 @@ _OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
     ("finishedAt", "finished_at", format_instant),
     ("expiresAt", "expires_at", format_instant),
     ("lastError", "last_error", None),
-    ("result", "result", _decoded),
+    ("result", "result", exposed_text),
 )
 _DEFINITION_OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
     ("description", "description", None),
-    ("delivery", "delivery", shown_delivery),
-    ("payload", "payload", _decoded),
+    ("delivery", "delivery", exposed_delivery),
+    ("payload", "payload", exposed_text),
     ("priority", "priority", None),
     ("maxAttempts", "max_attempts", None),
     ("retry", "retry", None),
@@ -226,26 +204,10 @@ def log_text(log: AttemptLog) -> str:
 
 def _broken_body(job: BrokenJob) -> dict[str, Any]:
     document = job.document
-    shown = {name: _as_it_is(document[name]) for name in SHOWN if name in document}
+    shown = {name: exposed_value(document[name]) for name in SHOWN if name in document}
     if "delivery" in shown:
-        shown["delivery"] = shown_delivery(str(shown["delivery"]))
+        shown["delivery"] = exposed_delivery(str(shown["delivery"]))
     return {"id": str(job.id), **shown, "unreadable": job.problem}
-
-
-def _as_it_is(value: Any) -> Any:
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    if isinstance(value, datetime):
-        return format_instant(value)
-    if isinstance(value, ObjectId):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _as_it_is(member) for key, member in value.items()}
-    if isinstance(value, list):
-        return [_as_it_is(item) for item in value]
-    return repr(value)
 
 
 def definition_body(definition: Definition) -> dict[str, Any]:

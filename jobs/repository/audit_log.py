@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection as AnyCollection
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, Final
 
@@ -32,7 +33,6 @@ class AuditLog:
     def __init__(self, collection: Collection[dict[str, Any]]) -> None:
         self._entries = collection
 
-    @outages_named()
     def append(self, entries: Sequence[Entry], session: ClientSession | None = None) -> None:
         """Write down what was done.
 
@@ -40,8 +40,12 @@ class AuditLog:
             entries: what.
             session: of the transaction in which it is done; None: it is done already.
         """
-        if entries:
-            self._entries.insert_many([_document(entry) for entry in entries], session=session)
+        if not entries:
+            return
+        documents = [_document(entry) for entry in entries]
+        # A transaction has to see the driver's own errors, to know when to begin again.
+        with outages_named() if session is None else nullcontext():
+            self._entries.insert_many(documents, session=session)
 
     @outages_named()
     def page(

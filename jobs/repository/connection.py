@@ -61,7 +61,8 @@ class Repository:
         self.clock = StoreClock(client)
         self.jobs = JobStore(collection)
         self.executions = ExecutionStore(self._database["executions"], config.retention_executions)
-        self.interventions = InterventionStore(collection, self.executions)
+        self.audit_log = AuditLog(self._database["audit_log"])
+        self.interventions = InterventionStore(collection, self.executions, self.audit_log)
         self.dispatch = DispatchStore(collection)
         retention = {
             Status.COMPLETED: config.retention_completed,
@@ -77,7 +78,6 @@ class Repository:
         self.sealed = (SealedStore(collection), SealedStore(self._database["definitions"]))
         self.nodes = NodeStore(self._database["nodes"])
         self.attempt_logs = AttemptLogStore(self._database["attempt_logs"], config.retention_logs)
-        self.audit_log = AuditLog(self._database["audit_log"])
         self.buckets = BucketStore(self._database["schedule_buckets"])
 
     @classmethod

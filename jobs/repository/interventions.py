@@ -2,74 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from bson import ObjectId
-from pymongo import ReturnDocument
 from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 
+from jobs.audit import API_CLIENT, Action, Author
 from jobs.executions import cancelled_execution
 from jobs.lifecycle import LIVE, Job, Status
-from jobs.repository.documents import KIND, RUNNABLE, TEMPLATE, BrokenJob, read_document
-from jobs.repository.executions import ExecutionStore
-from jobs.repository.outages import outages_named
-from jobs.repository.transactions import in_transaction
-
-# What a job has only while it is queued, leased or over.
-_TRACES = dict.fromkeys(
-    (
-        "queuedAt",
-        "claimId",
-        "leaseUntil",
-        "startedAt",
-        "finishedAt",
-        "expiresAt",
-        "dlqPublishedAt",
-        "result",
-    ),
-    "",
+from jobs.repository.audit_log import AuditLog
+from jobs.repository.audited import AuditedWrites, Deed, Document
+from jobs.repository.documents import (
+    KIND,
+    RUNNABLE,
+    TEMPLATE,
+    BrokenJob,
+    read_document,
+    to_document,
 )
-
+from jobs.repository.endings import discard_change, redrive_change
+from jobs.repository.executions import ExecutionStore
 
 class InterventionStore:
-    """Cancel, redrive, pause, resume."""
+    """Cancel, redrive, discard, reschedule, change priority, pause, resume, add.
 
-    def __init__(self, collection: Collection[dict[str, Any]], executions: ExecutionStore) -> None:
-        self._jobs = collection
+    Each takes `by`, who does it, for the audit log.
+    """
+
+    def __init__(
+        self, collection: Collection[Document], executions: ExecutionStore, log: AuditLog
+    ) -> None:
+        self._jobs = AuditedWrites(collection, log)
         self._executions = executions
 
-    @outages_named()
-    def cancel(self, job_id: ObjectId, *, now: datetime) -> Job | BrokenJob | None:
+    def cancel(
+        self, job_id: ObjectId, *, now: datetime, by: Author = API_CLIENT
+    ) -> Job | BrokenJob | None:
         """Stop a job for good. A running handler learns of it by its lease.
 
         The attempt that it is making is recorded as cancelled.
         """
-        return in_transaction(self._jobs, partial(self._cancel, job_id, now))
 
-    def _cancel(
-        self, job_id: ObjectId, now: datetime, session: ClientSession
-    ) -> Job | BrokenJob | None:
-        running = self._jobs.find_one(
-            {"_id": job_id, "status": str(Status.RUNNING)}, session=session
-        )
-        moved = self._change(
+        def record(before: Document, session: ClientSession) -> None:
+            job = read_document(before)
+            if isinstance(job, Job) and job.status is Status.RUNNING:
+                self._executions.replace([cancelled_execution(job, now)], session)
+
+        return self._move(
+            Deed(by=by, action=Action.JOB_CANCEL, targets=(str(job_id),), at=now),
             {"_id": job_id},
             (*LIVE, Status.PAUSED),
-            {"$set": {"status": str(Status.CANCELLED), "finishedAt": now, "updatedAt": now}},
-            {"claimId": "", "leaseUntil": ""},
-            session,
+            {
+                "$set": {"status": str(Status.CANCELLED), "finishedAt": now, "updatedAt": now},
+                "$unset": {"claimId": "", "leaseUntil": ""},
+            },
+            also=record,
         )
-        job = None if running is None else read_document(running)
-        if isinstance(job, Job):
-            self._executions.replace([cancelled_execution(job, now)], session)
-        return moved
 
     def redrive(
-        self, job_id: ObjectId, *, due_at: datetime, now: datetime
+        self, job_id: ObjectId, *, due_at: datetime, now: datetime, by: Author = API_CLIENT
     ) -> Job | BrokenJob | None:
         """Give a dead letter or a cancelled job all its attempts again.
 
@@ -77,71 +71,106 @@ class InterventionStore:
             job_id: which job or template.
             due_at: when it is to run; for a template its next occurrence.
             now: aware UTC.
+            by: who does it.
         """
         return self._move(
+            Deed(by=by, action=Action.JOB_REDRIVE, targets=(str(job_id),), at=now),
             {"_id": job_id},
             (Status.DLQ, Status.CANCELLED),
-            {
-                "$set": {
-                    "status": str(Status.PENDING),
-                    "scheduledAt": due_at,
-                    "attempts": 0,
-                    "updatedAt": now,
-                }
-            },
-            _TRACES,
+            redrive_change(due_at=due_at, now=now),
+        )
+
+    def discard(
+        self, job_id: ObjectId, *, now: datetime, by: Author = API_CLIENT
+    ) -> Job | BrokenJob | None:
+        """Have done with a dead letter. It keeps what tells how it failed, and when it expires."""
+        return self._move(
+            Deed(by=by, action=Action.JOB_DISCARD, targets=(str(job_id),), at=now),
+            {"_id": job_id},
+            (Status.DLQ,),
+            discard_change(now),
         )
 
     def reschedule(
-        self, job_id: ObjectId, *, due_at: datetime, now: datetime
+        self, job_id: ObjectId, *, due_at: datetime, now: datetime, by: Author = API_CLIENT
     ) -> Job | BrokenJob | None:
         """Give a pending job another time."""
         return self._move(
+            Deed(by=by, action=Action.JOB_RESCHEDULE, targets=(str(job_id),), at=now),
             {"_id": job_id, KIND: RUNNABLE},
             (Status.PENDING,),
             {"$set": {"scheduledAt": due_at, "updatedAt": now}},
         )
 
-    def pause(self, job_id: ObjectId, *, now: datetime) -> Job | BrokenJob | None:
+    def hasten(
+        self, job_id: ObjectId, *, now: datetime, by: Author = API_CLIENT
+    ) -> Job | BrokenJob | None:
+        """Make a pending job due now; one that is due already keeps its place."""
+        return self._move(
+            Deed(by=by, action=Action.JOB_RUN_NOW, targets=(str(job_id),), at=now),
+            {"_id": job_id, KIND: RUNNABLE},
+            (Status.PENDING,),
+            {"$min": {"scheduledAt": now}, "$set": {"updatedAt": now}},
+        )
+
+    def change_priority(
+        self, job_id: ObjectId, priority: int, *, now: datetime, by: Author = API_CLIENT
+    ) -> Job | BrokenJob | None:
+        """Let a pending job go before others, or after them."""
+        return self._move(
+            Deed(by=by, action=Action.JOB_PRIORITY, targets=(str(job_id),), at=now),
+            {"_id": job_id, KIND: RUNNABLE},
+            (Status.PENDING,),
+            {"$set": {"priority": priority, "updatedAt": now}},
+        )
+
+    def pause(
+        self, job_id: ObjectId, *, now: datetime, by: Author = API_CLIENT
+    ) -> Job | BrokenJob | None:
         """Stop a template from spawning runs."""
         return self._move(
+            Deed(by=by, action=Action.TEMPLATE_PAUSE, targets=(str(job_id),), at=now),
             {"_id": job_id, KIND: TEMPLATE},
             (Status.PENDING,),
             {"$set": {"status": str(Status.PAUSED), "updatedAt": now}},
         )
 
     def resume(
-        self, job_id: ObjectId, *, next_at: datetime, now: datetime
+        self, job_id: ObjectId, *, next_at: datetime, now: datetime, by: Author = API_CLIENT
     ) -> Job | BrokenJob | None:
         """Let a paused template go on with the occurrence `next_at`."""
         return self._move(
+            Deed(by=by, action=Action.TEMPLATE_RESUME, targets=(str(job_id),), at=now),
             {"_id": job_id, KIND: TEMPLATE},
             (Status.PAUSED,),
             {"$set": {"status": str(Status.PENDING), "scheduledAt": next_at, "updatedAt": now}},
         )
 
-    @outages_named()
+    def add(
+        self, job: Job, *, made_from: ObjectId, action: Action, by: Author = API_CLIENT
+    ) -> bool:
+        """Store a job that somebody had made from another one.
+
+        Args:
+            job: the new one.
+            made_from: the template, or what was copied. The entry is found by both.
+            action: how it was made.
+            by: who had it made.
+
+        Returns:
+            False when its key was used already.
+        """
+        deed = Deed(by=by, action=action, targets=(str(made_from), str(job.id)), at=job.created_at)
+        return self._jobs.insert(deed, to_document(job))
+
     def _move(
         self,
+        deed: Deed,
         which: Mapping[str, Any],
         allowed: Sequence[Status],
-        change: Mapping[str, Any],
-        unset: Mapping[str, str] | None = None,
+        update: Mapping[str, Any],
+        also: Callable[[Document, ClientSession], None] | None = None,
     ) -> Job | BrokenJob | None:
-        return self._change(which, allowed, change, unset)
-
-    def _change(
-        self,
-        which: Mapping[str, Any],
-        allowed: Sequence[Status],
-        change: Mapping[str, Any],
-        unset: Mapping[str, str] | None,
-        session: ClientSession | None = None,
-    ) -> Job | BrokenJob | None:
-        document = self._jobs.find_one_and_update(
-            {**which, "status": {"$in": [str(status) for status in allowed]}},
-            {**change, **({"$unset": unset} if unset else {})},
-            return_document=ReturnDocument.AFTER,
-            session=session,
-        )
+        guard = {**which, "status": {"$in": [str(status) for status in allowed]}}
+        document = self._jobs.change(deed, guard, update, also=also)
         return None if document is None else read_document(document)

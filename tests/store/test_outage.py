@@ -20,6 +20,7 @@ from pymongo import MongoClient
 from chronos_site.env import StoreConfig
 from devstack.mongo import Mongod
 from jobs import attempts
+from jobs.audit import API_CLIENT, Action, Entry
 from jobs.definitions import Definition
 from jobs.errors import StoreUnavailable
 from jobs.executions import execution_of
@@ -52,6 +53,12 @@ def watch(repo: Repository) -> None:
         next(wakes)
 
 
+def an_entry() -> Entry:
+    return Entry(
+        at=NOW, author=API_CLIENT, action=Action.JOB_CANCEL, tenant_id="tenant-a", targets=()
+    )
+
+
 CALLS: Final[Mapping[str, Call]] = {
     "ping": lambda repo: repo.ping(),
     "ensure_indexes": lambda repo: repo.ensure_indexes(),
@@ -70,6 +77,16 @@ CALLS: Final[Mapping[str, Call]] = {
     "interventions.redrive": lambda repo: repo.interventions.redrive(JOB.id, due_at=NOW, now=NOW),
     "interventions.pause": lambda repo: repo.interventions.pause(JOB.id, now=NOW),
     "interventions.resume": lambda repo: repo.interventions.resume(JOB.id, next_at=NOW, now=NOW),
+    "interventions.discard": lambda repo: repo.interventions.discard(JOB.id, now=NOW),
+    "interventions.hasten": lambda repo: repo.interventions.hasten(JOB.id, now=NOW),
+    "interventions.change_priority": lambda repo: repo.interventions.change_priority(
+        JOB.id, 1, now=NOW
+    ),
+    "interventions.add": lambda repo: repo.interventions.add(
+        a_job(), made_from=JOB.id, action=Action.JOB_CLONE
+    ),
+    "audit_log.append": lambda repo: repo.audit_log.append([an_entry()]),
+    "audit_log.page": lambda repo: repo.audit_log.page(None, limit=1),
     "dispatch.due": lambda repo: repo.dispatch.due("noop", now=NOW, limit=1),
     "dispatch.next_due": lambda repo: repo.dispatch.next_due("noop", after=NOW, until=NOW),
     "dispatch.count_due": lambda repo: repo.dispatch.count_due(
