@@ -6,7 +6,7 @@ STAMP := $(VENV)/.complete
 USABLE := import sys, pip; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install demo smoke test check bench clean
+.PHONY: help setup install demo smoke test check screens bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,7 @@ demo: setup ## run the whole stack and some jobs; EXIT=1 ends it after the jobs
 	@exec $(PYTHON) manage.py devstack --demo $(if $(EXIT),--exit)
 
 test: setup ## run the tests on real servers; ARGS='-k cron' goes to pytest
+	@$(PYTHON) -m tools.chromium
 	@exec $(PYTHON) -m pytest $(ARGS)
 
 check: setup ## linters, types, import rules, Django's checks
@@ -47,6 +48,10 @@ check: setup ## linters, types, import rules, Django's checks
 
 smoke: setup ## deliver by HTTP and Kafka through a running stack (make demo), and print a table
 	@exec $(PYTHON) manage.py smoke $(ARGS)
+
+screens: setup ## take the screenshots in docs/screens
+	@$(PYTHON) -m tools.chromium
+	@exec $(PYTHON) -m tools.screens $(ARGS)
 
 bench: setup ## measure on a stack of its own; ARGS='--runs 1' goes to manage.py bench
 	@exec $(PYTHON) manage.py bench $(ARGS)

@@ -151,6 +151,7 @@ VARIABLES: Mapping[str, Variable] = {
     "KAFKA_HOME": Variable(anything, None, "devstack and tests: a Kafka installation to start"),
     "JAVA_HOME": Variable(anything, None, "devstack and tests: the Java for KAFKA_HOME"),
     "REDIS_BIN": Variable(anything, None, "devstack and tests: the redis-server to start"),
+    "CHROMIUM_BIN": Variable(anything, None, "tests: the chromium or Chrome to drive"),
     "DEVSTACK_DIR": Variable(
         anything, ".devstack", "devstack: where its servers keep data and logs"
     ),

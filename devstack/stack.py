@@ -14,6 +14,7 @@ from django.conf import settings
 
 from chronos_site import env
 from devstack import process
+from devstack.accounts import make_accounts
 from devstack.etcd import Etcd
 from devstack.kafka import Kafka
 from devstack.mongo import Mongod
@@ -82,6 +83,7 @@ class Stack:
     def __init__(self, values: Mapping[str, Any], terminal: Terminal) -> None:
         self.servers = servers_to_start(values, terminal.say)
         self.roles: list[Role] = []
+        self.passwords: Mapping[str, str] = {}
         self._values = values
         self._terminal = terminal
         self._stopping = threading.Event()
@@ -124,7 +126,7 @@ class Stack:
         self._watcher.start()
 
     def start_roles(self) -> None:
-        """Migrate, start every role and wait until all of them are ready.
+        """Migrate, make users, start every role and wait until all of them are ready.
 
         Raises:
             DevstackError: a step failed.
@@ -136,6 +138,7 @@ class Stack:
             PYTHONUNBUFFERED="1",
         )
         self._migrate(environment)
+        self.passwords = make_accounts(data_directory(self._values), environment)
         for number, (name, arguments) in enumerate(roles_to_start(self._values).items()):
             port = self._values["METRICS_PORT"] + number
             if not process.is_port_free(port):

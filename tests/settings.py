@@ -4,7 +4,7 @@ import os
 
 from chronos_site import env
 
-KEPT = {"MONGOD_BIN", "ETCD_BIN", "REDIS_BIN", "KAFKA_HOME", "JAVA_HOME"}
+KEPT = {"MONGOD_BIN", "ETCD_BIN", "REDIS_BIN", "KAFKA_HOME", "JAVA_HOME", "CHROMIUM_BIN"}
 """What to start is the caller's choice; how the project is set up is each test's."""
 
 for name in env.VARIABLES.keys() - KEPT:

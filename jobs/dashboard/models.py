@@ -2,7 +2,7 @@
 
 The read models are for a team's own queries (`JobRecord.objects.filter(status="dlq")`). Nothing is
 written through them: every write is a move of `jobs.services`. The pages read the repository, whose
-lists are bounded by its indexes (docs/decisions/0026).
+lists are bounded by its indexes (docs/decisions/0030).
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def our_commands() -> set[tuple[str, str]]:
     """Each command of ours with each option that it adds; "–" where it adds none."""
     found: set[tuple[str, str]] = set()
     for name, app in get_commands().items():
-        if app not in OURS:
+        if app.partition(".")[0] not in OURS:
             continue
         command = load_command_class(app, name)
         # What Django's own command, or every command, has is not ours to explain.

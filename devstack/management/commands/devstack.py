@@ -96,6 +96,9 @@ def _demo(stack: Stack, terminal: Terminal, *, is_final: bool) -> None:
 
 def _show_urls(stack: Stack, terminal: Terminal) -> None:
     terminal.say(f"API      {stack.api_url}\ndocs     {stack.api_url}/docs")
+    terminal.say(f"admin    {stack.api_url}/admin/")
+    for name, password in stack.passwords.items():
+        terminal.say(f"login    {name}  password {password}")
     for role in stack.roles:
         terminal.say(f"metrics  {stack.metrics_url(role)}/metrics  ({role.name})")
 

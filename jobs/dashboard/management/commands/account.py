@@ -1,0 +1,89 @@
+"""Give somebody access to the admin."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any, Final
+
+from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from jobs.dashboard.models import Role, TenantMember
+
+_PASSWORD_BYTES: Final = 12
+
+
+def _membership(text: str) -> tuple[str, str]:
+    tenant, separator, role = text.rpartition(":")
+    if not separator or not tenant or role not in Role.values:
+        raise ArgumentTypeError(
+            f"{text!r} is not of the form TENANT:ROLE with one of the roles"
+            f" {', '.join(Role.values)}"
+        )
+    return tenant, role
+
+
+class Command(BaseCommand):
+    help = (
+        "Make a user, or change one that exists: its memberships of tenants, and with"
+        " --password-stdin its password. A new user without that gets a random password, which is"
+        " printed once."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="of the user")
+        parser.add_argument(
+            "--member",
+            action="append",
+            default=[],
+            type=_membership,
+            metavar="TENANT:ROLE",
+            help="let in on a tenant as viewer, operator or admin; may be repeated",
+        )
+        parser.add_argument(
+            "--superuser", action="store_true", help="may do everything in all tenants"
+        )
+        parser.add_argument(
+            "--password-stdin", action="store_true", help="read the password from standard input"
+        )
+
+    def handle(self, **options: Any) -> None:
+        try:
+            self._apply(options)
+        except DatabaseError as exc:
+            raise CommandError(f"MongoDB does not answer, or `migrate` was not run: {exc}") from exc
+
+    def _apply(self, options: dict[str, Any]) -> None:
+        user = User.objects.filter(username=options["name"]).first()
+        is_new = user is None
+        user = user or User(username=options["name"])
+        password = self._password(user, options) if is_new or options["password_stdin"] else None
+        if options["superuser"]:
+            user.is_superuser = user.is_staff = True
+        if password is not None:
+            user.set_password(password)
+        try:
+            user.full_clean()
+        except ValidationError as exc:
+            raise CommandError(" ".join(exc.messages)) from exc
+        user.save()
+        for tenant, role in options["member"]:
+            TenantMember.objects.update_or_create(user=user, tenant=tenant, defaults={"role": role})
+        self.stdout.write(f"{'Made' if is_new else 'Changed'} the user {user.username}.")
+        if password is not None and not options["password_stdin"]:
+            self.stdout.write(f"Password: {password}")
+
+    def _password(self, user: User, options: dict[str, Any]) -> str:
+        if not options["password_stdin"]:
+            return secrets.token_urlsafe(_PASSWORD_BYTES)
+        password = sys.stdin.readline().rstrip("\n")
+        try:
+            validate_password(password, user)
+        except ValidationError as exc:
+            raise CommandError(" ".join(exc.messages)) from exc
+        return password
