@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from jobs.audit import API_CLIENT, Author
 from jobs.definitions import Definition, resealed_overrides
 from jobs.delivery.config import decoded, delivery_text, merged, resealed
 from jobs.delivery.kept import kept, without_removals
@@ -38,7 +39,7 @@ class DefinitionServices:
         self._repository = repository
         self._catalog = catalog
 
-    def create(self, document: object) -> Definition:
+    def create(self, document: object, *, by: Author = API_CLIENT) -> Definition:
         """Store the definition that a decoded JSON document asks for.
 
         Raises:
@@ -46,7 +47,7 @@ class DefinitionServices:
             DefinitionExists: the tenant has one of this name.
         """
         definition = self._definition_from(document)
-        stored = self._repository.definitions.create(definition)
+        stored = self._repository.definitions.create(definition, by=by)
         if stored is None:
             raise DefinitionExists(
                 f"the tenant has a definition {definition.name!r} already; PUT replaces it"
@@ -65,7 +66,13 @@ class DefinitionServices:
         return definition
 
     def put(
-        self, tenant_id: str, name: str, document: object, *, version: int | None = None
+        self,
+        tenant_id: str,
+        name: str,
+        document: object,
+        *,
+        version: int | None = None,
+        by: Author = API_CLIENT,
     ) -> tuple[Definition, bool]:
         """Store a definition, or a new version of it.
 
@@ -75,6 +82,7 @@ class DefinitionServices:
             tenant_id, name: which; the document may repeat them.
             document: decoded JSON; may hold what is shown of a definition.
             version: the only one that may be replaced, or NOTHING; None: whatever is current.
+            by: who does it.
 
         Returns:
             The stored version, and whether the name is new.
@@ -89,15 +97,23 @@ class DefinitionServices:
             old = self._repository.definitions.find(tenant_id, name)
             _require_version(old, version)
             if old is None:
-                created = self._repository.definitions.create(self._definition_from(document))
+                first = self._definition_from(document)
+                created = self._repository.definitions.create(first, by=by)
                 if created is not None:
                     return created, True
             else:
                 new = self._next_version(old, document)
-                if self._repository.definitions.replace(new, version=old.version):
+                if self._repository.definitions.replace(new, version=old.version, by=by):
                     return new, False
 
-    def delete(self, tenant_id: str, name: str, *, version: int | None = None) -> Definition:
+    def delete(
+        self,
+        tenant_id: str,
+        name: str,
+        *,
+        version: int | None = None,
+        by: Author = API_CLIENT,
+    ) -> Definition:
         """Delete a definition. Jobs that were made from it go on.
 
         Returns:
@@ -112,7 +128,7 @@ class DefinitionServices:
             old = self.get(tenant_id, name)
             _require_version(old, version)
             deleted = self._repository.uses.delete_definition(
-                tenant_id, name, version=old.version, now=self._repository.clock.now()
+                tenant_id, name, version=old.version, now=self._repository.clock.now(), by=by
             )
             if deleted is True:
                 return old

@@ -70,6 +70,7 @@ MOVES: Final[Mapping[tuple[Status, Status], frozenset[Actor]]] = {
     (Status.PAUSED, Status.CANCELLED): frozenset({Actor.PERSON}),
     (Status.DLQ, Status.PENDING): frozenset({Actor.PERSON}),
     (Status.CANCELLED, Status.PENDING): frozenset({Actor.PERSON}),
+    (Status.DLQ, Status.CANCELLED): frozenset({Actor.PERSON}),
     (Status.PENDING, Status.PAUSED): frozenset({Actor.PERSON}),
     (Status.PAUSED, Status.PENDING): frozenset({Actor.PERSON}),
     # A job that an executor cannot read.

@@ -9,12 +9,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
-from typing import NoReturn, Protocol
+from secrets import token_hex
+from typing import Final, NoReturn, Protocol
 
 from bson import ObjectId
 from django.conf import settings
 
 from jobs import cron, registry
+from jobs.audit import API_CLIENT, Action, Author
 from jobs.definition_services import DefinitionServices
 from jobs.definitions import refreshed
 from jobs.delivery.secrets import Secrets
@@ -26,11 +28,12 @@ from jobs.errors import (
     KeyCollision,
     WrongState,
 )
+from jobs.fields import FIELDS
 from jobs.intake import Intake, Outcome
 from jobs.lifecycle import Job, Status
 from jobs.repository import Repository
 from jobs.repository.documents import BrokenJob
-from jobs.spawn import spawn
+from jobs.spawn import clone_of, spawn
 from jobs.submission import (
     Catalog,
     definition_named,
@@ -42,6 +45,8 @@ from jobs.submission import (
 _RUNNABLE_TEMPLATE = (Status.PENDING, Status.PAUSED)
 _MICROSECOND = timedelta(microseconds=1)
 
+
+_MARK_BYTES: Final = 6
 
 Refusal = InvalidJob | DuplicateKey | KeyCollision
 """Why a document did not become a job."""
@@ -154,12 +159,15 @@ class Services:
             raise JobNotFound(f"no schedule has the id {job_id}")
         return job
 
-    def reschedule(self, job_id: ObjectId, document: object) -> Job | BrokenJob:
+    def reschedule(
+        self, job_id: ObjectId, document: object, *, by: Author = API_CLIENT
+    ) -> Job | BrokenJob:
         """Give a pending schedule another time.
 
         Args:
             job_id: which.
             document: decoded JSON with `scheduledAt` alone.
+            by: who does it.
 
         Raises:
             InvalidJob: the document breaks a rule.
@@ -168,11 +176,94 @@ class Services:
         """
         due_at = due_at_from(document)
         self.get_schedule(job_id)
+        return self._reschedule(job_id, due_at, by)
+
+    def reschedule_job(
+        self, job_id: ObjectId, due_at: datetime, *, by: Author = API_CLIENT
+    ) -> Job | BrokenJob:
+        """Give any pending job another time.
+
+        Args:
+            job_id: which.
+            due_at: aware; what is less than a millisecond is cut off.
+            by: who does it.
+
+        Raises:
+            InvalidJob: `due_at` is out of range.
+            JobNotFound: no job has this id.
+            WrongState: it is not pending, or a template.
+        """
+        due_at = _checked_due(due_at)
+        self._require_no_template(job_id, "rescheduled")
+        return self._reschedule(job_id, due_at, by)
+
+    def _reschedule(self, job_id: ObjectId, due_at: datetime, by: Author) -> Job | BrokenJob:
         now = self.repository.clock.now()
-        moved = self.repository.interventions.reschedule(job_id, due_at=due_at, now=now)
+        moved = self.repository.interventions.reschedule(job_id, due_at=due_at, now=now, by=by)
         return moved or self._refuse(job_id, "rescheduled")
 
-    def cancel_schedule(self, job_id: ObjectId) -> Job | BrokenJob:
+    def run_job_now(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job | BrokenJob:
+        """Make a pending job due now; one that is overdue keeps its place.
+
+        Raises:
+            JobNotFound: no job has this id.
+            WrongState: it is not pending, or a template.
+        """
+        self._require_no_template(job_id, "made due now: run it")
+        now = self.repository.clock.now()
+        moved = self.repository.interventions.hasten(job_id, now=now, by=by)
+        return moved or self._refuse(job_id, "made due now")
+
+    def change_priority(
+        self, job_id: ObjectId, priority: int, *, by: Author = API_CLIENT
+    ) -> Job | BrokenJob:
+        """Let a pending job go before others of its type (higher), or after them.
+
+        Raises:
+            InvalidJob: `priority` is no integer of 32 bits.
+            JobNotFound: no job has this id.
+            WrongState: it is not pending, or a template.
+        """
+        try:
+            priority = FIELDS["priority"].check(priority)
+        except ValueError as exc:
+            raise InvalidJob("priority", str(exc)) from exc
+        self._require_no_template(job_id, "given another priority: edit it")
+        now = self.repository.clock.now()
+        moved = self.repository.interventions.change_priority(job_id, priority, now=now, by=by)
+        return moved or self._refuse(job_id, "given another priority")
+
+    def clone(
+        self, job_id: ObjectId, *, due_at: datetime | None = None, by: Author = API_CLIENT
+    ) -> Job:
+        """Make a new job like another one, whatever became of that.
+
+        Args:
+            job_id: which to copy.
+            due_at: as in `reschedule_job`; None: now.
+            by: who does it.
+
+        Returns:
+            The new job.
+
+        Raises:
+            InvalidJob: `due_at` is out of range.
+            JobNotFound: no job has this id.
+            WrongState: it is a template.
+        """
+        job = self.repository.jobs.get(job_id)
+        if job.is_template:
+            raise WrongState(f"job {job_id} is a template and cannot be cloned", job.status)
+        now = self.repository.clock.now()
+        due_at = now if due_at is None else _checked_due(due_at)
+        while True:
+            clone = clone_of(job, token_hex(_MARK_BYTES), due_at=due_at, now=now)
+            if self.repository.interventions.add(
+                clone, made_from=job_id, action=Action.JOB_CLONE, by=by
+            ):
+                return clone
+
+    def cancel_schedule(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job | BrokenJob:
         """Stop a one-time schedule for good.
 
         Raises:
@@ -180,9 +271,9 @@ class Services:
             WrongState: it is over already.
         """
         self.get_schedule(job_id)
-        return self.cancel(job_id)
+        return self.cancel(job_id, by=by)
 
-    def cancel(self, job_id: ObjectId) -> Job | BrokenJob:
+    def cancel(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job | BrokenJob:
         """Stop a job or template for good. Runs that a template has spawned go on.
 
         Raises:
@@ -190,10 +281,10 @@ class Services:
             WrongState: it is over already.
         """
         now = self.repository.clock.now()
-        moved = self.repository.interventions.cancel(job_id, now=now)
+        moved = self.repository.interventions.cancel(job_id, now=now, by=by)
         return moved or self._refuse(job_id, "cancelled")
 
-    def redrive(self, job_id: ObjectId) -> Job | BrokenJob:
+    def redrive(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job | BrokenJob:
         """Give a dead letter or a cancelled job all its attempts again.
 
         A job is due at once, a template at its next occurrence.
@@ -205,10 +296,21 @@ class Services:
         job = self.repository.jobs.get(job_id)
         now = self.repository.clock.now()
         due_at = _next_occurrence(job, now) if job.is_template else now
-        moved = self.repository.interventions.redrive(job_id, due_at=due_at, now=now)
+        moved = self.repository.interventions.redrive(job_id, due_at=due_at, now=now, by=by)
         return moved or self._refuse(job_id, "redriven")
 
-    def pause(self, job_id: ObjectId) -> Job | BrokenJob:
+    def discard(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job | BrokenJob:
+        """Have done with a dead letter. It can still be redriven.
+
+        Raises:
+            JobNotFound: no job has this id.
+            WrongState: it is no dead letter.
+        """
+        now = self.repository.clock.now()
+        moved = self.repository.interventions.discard(job_id, now=now, by=by)
+        return moved or self._refuse(job_id, "discarded")
+
+    def pause(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job | BrokenJob:
         """Stop a template from spawning runs.
 
         Raises:
@@ -216,10 +318,10 @@ class Services:
             WrongState: it is no template, or not pending.
         """
         now = self.repository.clock.now()
-        moved = self.repository.interventions.pause(job_id, now=now)
+        moved = self.repository.interventions.pause(job_id, now=now, by=by)
         return moved or self._refuse(job_id, "paused", only_templates=True)
 
-    def resume(self, job_id: ObjectId) -> Job | BrokenJob:
+    def resume(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job | BrokenJob:
         """Let a paused template go on with its next occurrence; those in between are dropped.
 
         Raises:
@@ -229,10 +331,10 @@ class Services:
         template = self._template(job_id, "resumed")
         now = self.repository.clock.now()
         next_at = _next_occurrence(template, now)
-        moved = self.repository.interventions.resume(job_id, next_at=next_at, now=now)
+        moved = self.repository.interventions.resume(job_id, next_at=next_at, now=now, by=by)
         return moved or self._refuse(job_id, "resumed", only_templates=True)
 
-    def run_now(self, job_id: ObjectId) -> Job:
+    def run_now(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job:
         """Spawn a run of a template, apart from its occurrences.
 
         Returns:
@@ -253,7 +355,9 @@ class Services:
         while True:
             at += _MICROSECOND
             run = replace(spawn(template, at, now, None), scheduled_at=now)
-            if self.repository.jobs.insert([run]) == [True]:
+            if self.repository.interventions.add(
+                run, made_from=job_id, action=Action.TEMPLATE_RUN, by=by
+            ):
                 return run
 
     def _refreshed(self, template: Job) -> Job:
@@ -267,6 +371,11 @@ class Services:
         job = self.repository.jobs.get(job_id)
         return job if job.is_template else self._refuse(job_id, verb, only_templates=True)
 
+    def _require_no_template(self, job_id: ObjectId, verb: str) -> None:
+        job = self.repository.jobs.read(job_id)
+        if isinstance(job, Job) and job.is_template:
+            raise WrongState(f"job {job_id} is a template and cannot be {verb}", job.status)
+
     def _refuse(self, job_id: ObjectId, verb: str, *, only_templates: bool = False) -> NoReturn:
         job = self.repository.jobs.get(job_id)
         if only_templates and not job.is_template:
@@ -277,6 +386,11 @@ class Services:
 def _asks_definition(job: Job) -> bool:
     """Whether it needs its definition later too, so that this must not be deleted."""
     return job.is_template and job.definition is not None
+
+
+def _checked_due(due_at: datetime) -> datetime:
+    # By the one set of rules for what clients send.
+    return due_at_from({"scheduledAt": due_at.isoformat()})
 
 
 def _result(job: Job, outcome: Outcome) -> Job | Refusal:

@@ -1,9 +1,11 @@
-"""The run that a template spawns: an ordinary one-off job with a key of its own."""
+"""Jobs made from stored ones, with keys of their own: the run of a template, and a clone."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from jobs.fields import KEY_LENGTH
 from jobs.lifecycle import Job, Status, job_id_for
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -26,24 +28,43 @@ def spawn(template: Job, at: datetime, now: datetime, occurrence_at: datetime | 
         occurrence_at: the occurrence that is fired; None for a run that a person asked for.
     """
     key = f"{template.idempotency_key}-run-{unix_nanoseconds(at)}"
+    return _like(
+        template, key, due_at=at, now=now, template_id=template.id, occurrence_at=occurrence_at
+    )
+
+
+def clone_of(job: Job, mark: str, *, due_at: datetime, now: datetime) -> Job:
+    """A new job that does what another one does. Its key is `<that one's key>-copy-<mark>`.
+
+    Args:
+        job: what to copy from; no template. A run's clone is no run: it belongs to no occurrence.
+        mark: tells clones of one job apart.
+        due_at: when the clone is due, aware UTC.
+        now: when it is created, aware UTC.
+    """
+    ending = f"-copy-{mark}"
+    key = job.idempotency_key[: KEY_LENGTH - len(ending)] + ending
+    return _like(job, key, due_at=due_at, now=now)
+
+
+def _like(job: Job, key: str, *, due_at: datetime, now: datetime, **own: Any) -> Job:
     return Job(
         id=job_id_for(key),
         idempotency_key=key,
-        tenant_id=template.tenant_id,
-        job_type=template.job_type,
+        tenant_id=job.tenant_id,
+        job_type=job.job_type,
         status=Status.PENDING,
-        scheduled_at=at,
+        scheduled_at=due_at,
         created_at=now,
         updated_at=now,
-        payload=template.payload,
-        priority=template.priority,
-        max_attempts=template.max_attempts,
-        template_id=template.id,
-        occurrence_at=occurrence_at,
-        definition=template.definition,
-        definition_version=template.definition_version,
-        delivery=template.delivery,
-        tags=template.tags,
-        retry=template.retry,
-        timeout_seconds=template.timeout_seconds,
+        payload=job.payload,
+        priority=job.priority,
+        max_attempts=job.max_attempts,
+        definition=job.definition,
+        definition_version=job.definition_version,
+        delivery=job.delivery,
+        tags=job.tags,
+        retry=job.retry,
+        timeout_seconds=job.timeout_seconds,
+        **own,
     )

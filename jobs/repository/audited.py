@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pymongo import ReturnDocument
 from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.errors import DuplicateKeyError
@@ -93,16 +92,27 @@ class AuditedWrites:
         return in_transaction(self._documents, work)
 
     @outages_named()
-    def replace(self, deed: Deed, which: Mapping[str, Any], document: Document) -> bool:
-        """Put a document in the place of the one that `which` finds. False: it finds none."""
+    def replace(
+        self, deed: Deed, which: Mapping[str, Any], document: Document, *, is_new: bool = False
+    ) -> bool:
+        """Put a document in the place of another one.
+
+        Args:
+            deed: who does it, for the log.
+            which: the other one, and what it must be like.
+            document: the new one.
+            is_new: the other one is only what was left of something.
+
+        Returns:
+            False: there is none that is like that.
+        """
 
         def work(session: ClientSession) -> bool:
-            before = self._documents.find_one_and_replace(
-                which, document, return_document=ReturnDocument.BEFORE, session=session
-            )
-            if before is not None:
-                self._log.append([deed.entry(before, document)], session)
-            return before is not None
+            before = self._documents.find_one_and_replace(which, document, session=session)
+            if before is None:
+                return False
+            self._log.append([deed.entry(None if is_new else before, document)], session)
+            return True
 
         return in_transaction(self._documents, work)
 

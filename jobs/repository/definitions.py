@@ -10,11 +10,13 @@ from typing import Any, Final
 
 from bson import ObjectId
 from pymongo.collection import Collection
-from pymongo.errors import DuplicateKeyError
 
+from jobs.audit import API_CLIENT, Action, Author
 from jobs.definitions import Definition, Definitions, check_stored
 from jobs.delivery.config import DELIVERY_TYPES, delivery_of
 from jobs.errors import InvalidJob, UnreadableDefinition
+from jobs.repository.audit_log import AuditLog
+from jobs.repository.audited import AuditedWrites, Deed
 from jobs.repository.jobs import Position
 from jobs.repository.outages import outages_named
 from jobs.repository.pages import newest_first
@@ -43,42 +45,43 @@ LIVE: Final = {"deletedAt": {"$exists": False}}
 
 
 class DefinitionStore:
-    """Create, replace, find; deleting is up to `UseStore`."""
+    """Create, replace, find; deleting is up to `UseStore`. Who does it is for the audit log."""
 
-    def __init__(self, collection: Collection[dict[str, Any]]) -> None:
+    def __init__(self, collection: Collection[dict[str, Any]], log: AuditLog) -> None:
         self._definitions = collection
+        self._audited = AuditedWrites(collection, log)
 
     @outages_named()
-    def create(self, definition: Definition) -> Definition | None:
+    def create(self, definition: Definition, *, by: Author = API_CLIENT) -> Definition | None:
         """Store a new definition; its version follows that of a deleted one of the same name.
 
         Returns:
             It as stored; None when the name is taken.
         """
         document = _document(definition) | {"version": 1}
-        try:
-            self._definitions.insert_one(document)
-        except DuplicateKeyError:
-            return self._revive(document)
-        return _definition(document)
+        deed = _deed(Action.DEFINITION_CREATE, definition, by)
+        if self._audited.insert(deed, document) or self._revive(deed, document):
+            return _definition(document)
+        return None
 
-    def _revive(self, document: dict[str, Any]) -> Definition | None:
+    def _revive(self, deed: Deed, document: dict[str, Any]) -> bool:
         deleted = {"_id": document["_id"], "deletedAt": {"$exists": True}}
         # Once per version that somebody else creates and deletes meanwhile.
         while (old := self._definitions.find_one(deleted, {"version": 1})) is not None:
             document["version"] = old["version"] + 1
             guard = {**deleted, "version": old["version"]}
-            if self._definitions.replace_one(guard, document).modified_count:
-                return _definition(document)
-        return None
+            if self._audited.replace(deed, guard, document, is_new=True):
+                return True
+        return False
 
     @outages_named()
-    def replace(self, definition: Definition, *, version: int) -> bool:
+    def replace(self, definition: Definition, *, version: int, by: Author = API_CLIENT) -> bool:
         """Put a new version in the place of an older one.
 
         Args:
             definition: the new version.
             version: the older one.
+            by: who does it.
 
         Returns:
             False when that is no longer the current one.
@@ -88,7 +91,8 @@ class DefinitionStore:
             "version": version,
             **LIVE,
         }
-        return self._definitions.replace_one(guard, _document(definition)).modified_count == 1
+        deed = _deed(Action.DEFINITION_CHANGE, definition, by)
+        return self._audited.replace(deed, guard, _document(definition))
 
     @outages_named()
     def find(self, tenant_id: str, name: str) -> Definition | None:
@@ -161,6 +165,10 @@ def definition_id(tenant_id: str, name: str) -> ObjectId:
     """The id of the definition with this name."""
     # Neither may hold NUL.
     return ObjectId(blake2b(f"{tenant_id}\0{name}".encode()).digest()[:12])
+
+
+def _deed(action: Action, definition: Definition, by: Author) -> Deed:
+    return Deed(by=by, action=action, targets=(definition.name,), at=definition.updated_at)
 
 
 def _document(definition: Definition) -> dict[str, Any]:

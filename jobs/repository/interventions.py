@@ -26,6 +26,7 @@ from jobs.repository.documents import (
 from jobs.repository.endings import discard_change, redrive_change
 from jobs.repository.executions import ExecutionStore
 
+
 class InterventionStore:
     """Cancel, redrive, discard, reschedule, change priority, pause, resume, add.
 

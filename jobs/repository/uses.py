@@ -10,7 +10,10 @@ from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.errors import DuplicateKeyError
 
+from jobs.audit import API_CLIENT, Action, Author
 from jobs.lifecycle import Job, Status
+from jobs.repository.audit_log import AuditLog
+from jobs.repository.audited import Deed
 from jobs.repository.definitions import LIVE, definition_id
 from jobs.repository.documents import KIND, TEMPLATE, to_document
 from jobs.repository.indexes import TEMPLATES_BY_DEFINITION
@@ -24,10 +27,14 @@ class UseStore:
     """A definition is deleted only while no template uses it, whoever submits one meanwhile."""
 
     def __init__(
-        self, jobs: Collection[dict[str, Any]], definitions: Collection[dict[str, Any]]
+        self,
+        jobs: Collection[dict[str, Any]],
+        definitions: Collection[dict[str, Any]],
+        log: AuditLog,
     ) -> None:
         self._jobs = jobs
         self._definitions = definitions
+        self._log = log
 
     @outages_named()
     def insert_template(self, template: Job) -> bool | None:
@@ -53,7 +60,13 @@ class UseStore:
 
     @outages_named()
     def delete_definition(
-        self, tenant_id: str, name: str, *, version: int, now: datetime
+        self,
+        tenant_id: str,
+        name: str,
+        *,
+        version: int,
+        now: datetime,
+        by: Author = API_CLIENT,
     ) -> bool | ObjectId:
         """Delete a definition that no template uses.
 
@@ -65,6 +78,7 @@ class UseStore:
         """
         definition = {**_live(tenant_id, name), "version": version}
         left = {"tenantId": tenant_id, "name": name, "version": version, "deletedAt": now}
+        deed = Deed(by=by, action=Action.DEFINITION_DELETE, targets=(name,), at=now)
         users = {"tenantId": tenant_id, "definition": name, KIND: TEMPLATE, "status": _NOT_OVER}
 
         def work(session: ClientSession) -> bool | ObjectId:
@@ -74,8 +88,10 @@ class UseStore:
             if user is not None:
                 found: ObjectId = user["_id"]
                 return found
-            deleted = self._definitions.replace_one(definition, left, session=session)
-            return deleted.modified_count == 1
+            deleted = self._definitions.find_one_and_replace(definition, left, session=session)
+            if deleted is not None:
+                self._log.append([deed.entry(deleted, None)], session)
+            return deleted is not None
 
         return in_transaction(self._definitions, work)
 

@@ -47,6 +47,10 @@ LEASE: Final = timedelta(minutes=5)
 QUEUED_TIMEOUT: Final = timedelta(minutes=1)
 MINUTE: Final = timedelta(minutes=1)
 OVER: Final = (Status.COMPLETED, Status.DLQ, Status.CANCELLED)
+WISHES: Final = (
+    *("cancel", "redrive", "discard", "reschedule", "hasten", "change priority"),
+    *("pause", "resume"),
+)
 EXECUTORS: Final = ("e1", "e2", "e3")
 
 
@@ -107,7 +111,7 @@ class AnyOrder(RuleBasedStateMachine):
                 assert actor in MOVES[old.status, new.status]
             if fences is not None:
                 assert old.claim_id in fences
-            redriven = old.status in (Status.DLQ, Status.CANCELLED)
+            redriven = old.status in OVER and new.status is Status.PENDING
             assert new.attempts == 0 if redriven else new.attempts >= old.attempts
             assert not new.history or new.history[: len(old.history)] == old.history
 
@@ -298,10 +302,10 @@ class AnyOrder(RuleBasedStateMachine):
             random=0.5,
         )
 
-    @rule(data=st.data(), wish=st.sampled_from(("cancel", "redrive", "pause", "resume")))
+    @rule(data=st.data(), wish=st.sampled_from(WISHES))
     def person(self, data: st.DataObject, wish: str) -> None:
         over = self.ids(Status.DLQ, Status.CANCELLED)
-        ids = over if wish == "redrive" and over else sorted(self.submitted)
+        ids = over if wish in ("redrive", "discard") and over else sorted(self.submitted)
         job_id = data.draw(st.sampled_from(ids))
         interventions, now = self.repo.interventions, self.now
         with self.acting(Actor.PERSON):
@@ -310,6 +314,14 @@ class AnyOrder(RuleBasedStateMachine):
                     each.is_believed &= each.job.id != job_id
             elif wish == "redrive":
                 interventions.redrive(job_id, due_at=now, now=now)
+            elif wish == "discard":
+                interventions.discard(job_id, now=now)
+            elif wish == "reschedule":
+                interventions.reschedule(job_id, due_at=now + MINUTE, now=now)
+            elif wish == "hasten":
+                interventions.hasten(job_id, now=now)
+            elif wish == "change priority":
+                interventions.change_priority(job_id, 2, now=now)
             elif wish == "pause":
                 interventions.pause(job_id, now=now)
             elif wish == "resume":

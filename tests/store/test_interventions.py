@@ -77,6 +77,7 @@ def test_a_forbidden_move_and_an_unknown_id_answer_none(repo: Repository) -> Non
     for job_id in (done.id, job_id_for("nobody's")):
         assert repo.interventions.cancel(job_id, now=NOW) is None
         assert repo.interventions.redrive(job_id, due_at=NOW, now=NOW) is None
+        assert repo.interventions.discard(job_id, now=NOW) is None
         assert repo.interventions.pause(job_id, now=NOW) is None
         assert repo.interventions.resume(job_id, next_at=NOW, now=NOW) is None
     assert repo.jobs.get(done.id) == done

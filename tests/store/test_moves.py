@@ -114,6 +114,11 @@ ON_JOBS: Final[Mapping[str, Case]] = {
         lambda repo, job: repo.interventions.redrive(job.id, due_at=NOW, now=NOW),
         {DLQ: PENDING, CANCELLED: PENDING},
     ),
+    "discard": Case(
+        Actor.PERSON,
+        lambda repo, job: repo.interventions.discard(job.id, now=NOW),
+        {DLQ: CANCELLED},
+    ),
     "pause a job": Case(
         Actor.PERSON, lambda repo, job: repo.interventions.pause(job.id, now=NOW), {}
     ),
@@ -149,6 +154,26 @@ ON_TEMPLATES: Final[Mapping[str, Case]] = {
         lambda repo, job: repo.interventions.redrive(job.id, due_at=LATER, now=NOW),
         {DLQ: PENDING, CANCELLED: PENDING},
     ),
+    "discard": Case(
+        Actor.PERSON,
+        lambda repo, job: repo.interventions.discard(job.id, now=NOW),
+        {DLQ: CANCELLED},
+    ),
+    "reschedule a template": Case(
+        Actor.PERSON,
+        lambda repo, job: repo.interventions.reschedule(job.id, due_at=LATER, now=LATER),
+        {},
+    ),
+    "hasten a template": Case(
+        Actor.PERSON,
+        lambda repo, job: repo.interventions.hasten(job.id, now=LATER),
+        {},
+    ),
+    "change a template's priority": Case(
+        Actor.PERSON,
+        lambda repo, job: repo.interventions.change_priority(job.id, 1, now=LATER),
+        {},
+    ),
     "pause": Case(
         Actor.PERSON,
         lambda repo, job: repo.interventions.pause(job.id, now=NOW),
@@ -166,7 +191,7 @@ ON_TEMPLATES: Final[Mapping[str, Case]] = {
     ),
 }
 WITHOUT_CLAIM: Final = (
-    *("queue", "claim", "claim and start", "cancel", "redrive"),
+    *("queue", "claim", "claim and start", "cancel", "redrive", "discard"),
     *("requeue lost messages", "reclaim unstarted"),
 )
 """What needs no claim, and so is guarded by the status alone."""

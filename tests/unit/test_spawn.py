@@ -1,4 +1,4 @@
-"""Runs of templates."""
+"""Runs of templates, and clones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobs.lifecycle import Status, job_id_for
-from jobs.spawn import spawn, unix_nanoseconds
+from jobs.spawn import clone_of, spawn, unix_nanoseconds
 from tests.builders import NOW, a_template
 
 
@@ -62,3 +62,12 @@ def test_firing_an_occurrence_twice_gives_one_run() -> None:
     again = spawn(template, NOW, NOW + timedelta(minutes=5), NOW)
 
     assert first.id == again.id
+
+
+def test_a_clones_key_names_what_it_was_copied_from() -> None:
+    job = a_template(cron=None, idempotency_key="nightly")
+
+    clone = clone_of(job, "ab12", due_at=NOW, now=NOW)
+
+    assert clone.idempotency_key == "nightly-copy-ab12"
+    assert clone.id == job_id_for(clone.idempotency_key)
