@@ -48,7 +48,6 @@ def in_words(expression: str) -> str | None:
     month = _text(fields.months, _MONTHS)
     options = Options()
     options.use_24hour_time_format = True
-    options.throw_exception_on_parse_error = True
     try:
         words: str = get_description(f"{minute} {hour} {day} {month} {weekday}", options)
     except FormatError:

@@ -118,7 +118,7 @@ def refreshed(template: Job, definitions: Definitions) -> Job:
     """
     if template.definition is None:
         return template
-    own = _own_from(template.overrides or "{}")
+    own = own_from(template.overrides or "{}")
     definition = named(definitions, template.tenant_id, template.definition)
     return replace(template, **(_NOTHING_SAID | combined(definition, own)))
 
@@ -139,7 +139,7 @@ def named(definitions: Definitions, tenant_id: str, name: str) -> Definition:
 
 def resealed_overrides(text: str, secrets: Secrets) -> str:
     """What a template keeps, with its secrets under the first key. Raises as `resealed` does."""
-    own = _own_from(text)
+    own = own_from(text)
     if "delivery" in own:
         own["delivery"] = resealed(own["delivery"], secrets)
     return overrides_text(own)
@@ -178,7 +178,12 @@ def _check_payload(text: str) -> None:
         raise ValueError(f"must be an object, not {kind_of(payload)}")
 
 
-def _own_from(text: str) -> dict[str, Any]:
+def own_from(text: str) -> dict[str, Any]:
+    """What a template keeps in its `overrides`, by attribute.
+
+    Raises:
+        InvalidJob: somebody edited it by hand so that it cannot be used.
+    """
     try:
         own = loads(text)
     except NotJson as exc:

@@ -26,6 +26,7 @@ KEY_LENGTH: Final = 255
 TAG_LENGTH: Final = 100
 MAX_TAGS: Final = 20
 DESCRIPTION_LENGTH: Final = 1_000
+REASON_LENGTH: Final = 1_000
 MAX_ATTEMPTS: Final = "maxAttempts"
 """A field of a job that `retry` may hold as well."""
 _INT32: Final = range(-(1 << 31), 1 << 31)
@@ -332,11 +333,14 @@ def _name(value: object) -> str:
     return text
 
 
-def _description(value: object) -> str:
-    text = check_string(value)
-    if len(text) > DESCRIPTION_LENGTH:
-        raise ValueError(f"must not be longer than {DESCRIPTION_LENGTH} characters")
-    return text
+def _text(longest: int) -> Callable[[object], str]:
+    def check(value: object) -> str:
+        text = check_string(value)
+        if len(text) > longest:
+            raise ValueError(f"must not be longer than {longest} characters")
+        return text
+
+    return check
 
 
 DEFINITION_FIELDS: Final[Mapping[str, Field]] = {
@@ -354,7 +358,7 @@ DEFINITION_FIELDS: Final[Mapping[str, Field]] = {
     "tenantId": FIELDS["tenantId"],
     "description": Field(
         "description",
-        _description,
+        _text(DESCRIPTION_LENGTH),
         {
             "type": "string",
             "maxLength": DESCRIPTION_LENGTH,
@@ -372,3 +376,28 @@ DEFINITION_FIELDS: Final[Mapping[str, Field]] = {
     },
 }
 """The fields of a submitted definition. Most are what its jobs have where they do not say it."""
+
+PAUSE_FIELDS: Final[Mapping[str, Field]] = {
+    "reason": Field(
+        "reason",
+        _text(REASON_LENGTH),
+        {
+            "type": "string",
+            "maxLength": REASON_LENGTH,
+            "description": "For people.",
+            "examples": ["The billing service moves to another host."],
+        },
+    ),
+    "until": Field(
+        "until",
+        _instant,
+        {
+            "type": "string",
+            "format": "date-time",
+            "description": "When the template goes on by itself: RFC 3339 with an offset or Z, in"
+            " the future. Absent: when somebody resumes it.",
+            "examples": ["2026-09-30T06:00:00Z"],
+        },
+    ),
+}
+"""What the pause of a template may say."""

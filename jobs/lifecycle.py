@@ -72,7 +72,8 @@ MOVES: Final[Mapping[tuple[Status, Status], frozenset[Actor]]] = {
     (Status.CANCELLED, Status.PENDING): frozenset({Actor.PERSON}),
     (Status.DLQ, Status.CANCELLED): frozenset({Actor.PERSON}),
     (Status.PENDING, Status.PAUSED): frozenset({Actor.PERSON}),
-    (Status.PAUSED, Status.PENDING): frozenset({Actor.PERSON}),
+    # The scheduler: at the end that the pause was given.
+    (Status.PAUSED, Status.PENDING): frozenset({Actor.PERSON, Actor.SCHEDULER}),
     # A job that an executor cannot read.
     (Status.CLAIMED, Status.DLQ): frozenset({Actor.EXECUTOR}),
     # A template whose expression can no longer be parsed.
@@ -192,6 +193,11 @@ class Job:
     """Template: occurrences that passed without a run."""
     skipped: int | None = None
     """Template: occurrences not run because an earlier run was live."""
+    paused_reason: str | None = None
+    paused_until: datetime | None = None
+    """Template: when the scheduler resumes it; None: a person does."""
+    paused_by: str | None = None
+    paused_at: datetime | None = None
     template_id: ObjectId | None = None
     occurrence_at: datetime | None = None
     definition: str | None = None

@@ -6,8 +6,7 @@ Reading needs no use case: see `repository.jobs`.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from secrets import token_hex
 from typing import Final, NoReturn, Protocol
@@ -15,14 +14,12 @@ from typing import Final, NoReturn, Protocol
 from bson import ObjectId
 from django.conf import settings
 
-from jobs import cron, registry
+from jobs import registry
 from jobs.audit import API_CLIENT, Action, Author
 from jobs.definition_services import DefinitionServices
-from jobs.definitions import refreshed
 from jobs.delivery.secrets import Secrets
 from jobs.errors import (
     DuplicateKey,
-    InvalidCron,
     InvalidJob,
     JobNotFound,
     KeyCollision,
@@ -30,10 +27,10 @@ from jobs.errors import (
 )
 from jobs.fields import FIELDS
 from jobs.intake import Intake, Outcome
-from jobs.lifecycle import Job, Status
+from jobs.lifecycle import Job
 from jobs.repository import Repository
 from jobs.repository.documents import BrokenJob
-from jobs.spawn import clone_of, spawn
+from jobs.spawn import clone_of
 from jobs.submission import (
     Catalog,
     definition_named,
@@ -41,10 +38,7 @@ from jobs.submission import (
     job_from,
     schedule_from,
 )
-
-_RUNNABLE_TEMPLATE = (Status.PENDING, Status.PAUSED)
-_MICROSECOND = timedelta(microseconds=1)
-
+from jobs.template_services import TemplateServices, next_occurrence
 
 _MARK_BYTES: Final = 6
 
@@ -75,6 +69,7 @@ class Services:
         self.job_types = job_types
         self.secrets = secrets or Secrets(())
         self.definitions = DefinitionServices(repository, Catalog(job_types, self.secrets))
+        self.templates = TemplateServices(repository, self.catalog)
         self._intake = Intake(repository.jobs.insert_each)
 
     def submit(self, document: object) -> Job:
@@ -295,7 +290,7 @@ class Services:
         """
         job = self.repository.jobs.get(job_id)
         now = self.repository.clock.now()
-        due_at = _next_occurrence(job, now) if job.is_template else now
+        due_at = next_occurrence(job, now) if job.is_template else now
         moved = self.repository.interventions.redrive(job_id, due_at=due_at, now=now, by=by)
         return moved or self._refuse(job_id, "redriven")
 
@@ -310,76 +305,13 @@ class Services:
         moved = self.repository.interventions.discard(job_id, now=now, by=by)
         return moved or self._refuse(job_id, "discarded")
 
-    def pause(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job | BrokenJob:
-        """Stop a template from spawning runs.
-
-        Raises:
-            JobNotFound: no job has this id.
-            WrongState: it is no template, or not pending.
-        """
-        now = self.repository.clock.now()
-        moved = self.repository.interventions.pause(job_id, now=now, by=by)
-        return moved or self._refuse(job_id, "paused", only_templates=True)
-
-    def resume(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job | BrokenJob:
-        """Let a paused template go on with its next occurrence; those in between are dropped.
-
-        Raises:
-            JobNotFound: no job has this id.
-            WrongState: it is no template, or not paused, or its expression cannot be used.
-        """
-        template = self._template(job_id, "resumed")
-        now = self.repository.clock.now()
-        next_at = _next_occurrence(template, now)
-        moved = self.repository.interventions.resume(job_id, next_at=next_at, now=now, by=by)
-        return moved or self._refuse(job_id, "resumed", only_templates=True)
-
-    def run_now(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job:
-        """Spawn a run of a template, apart from its occurrences.
-
-        Returns:
-            The run. Repeating the call spawns another.
-
-        Raises:
-            JobNotFound: no job has this id.
-            WrongState: it is no template, or neither pending nor paused.
-        """
-        template = self._template(job_id, "run")
-        if template.status not in _RUNNABLE_TEMPLATE:
-            self._refuse(job_id, "run", only_templates=True)
-        template = self._refreshed(template)
-        now = self.repository.clock.now()
-        # A part of a millisecond, which no occurrence has, so that this run never takes an
-        # occurrence's key; counted up when two people ask within one millisecond.
-        at = now
-        while True:
-            at += _MICROSECOND
-            run = replace(spawn(template, at, now, None), scheduled_at=now)
-            if self.repository.interventions.add(
-                run, made_from=job_id, action=Action.TEMPLATE_RUN, by=by
-            ):
-                return run
-
-    def _refreshed(self, template: Job) -> Job:
-        names = [(template.tenant_id, template.definition)] if template.definition else []
-        try:
-            return refreshed(template, self.repository.definitions.find_all(names))
-        except InvalidJob as exc:
-            raise WrongState(f"job {template.id} cannot be run: {exc}", template.status) from exc
-
-    def _template(self, job_id: ObjectId, verb: str) -> Job:
-        job = self.repository.jobs.get(job_id)
-        return job if job.is_template else self._refuse(job_id, verb, only_templates=True)
-
     def _require_no_template(self, job_id: ObjectId, verb: str) -> None:
         job = self.repository.jobs.read(job_id)
         if isinstance(job, Job) and job.is_template:
             raise WrongState(f"job {job_id} is a template and cannot be {verb}", job.status)
 
-    def _refuse(self, job_id: ObjectId, verb: str, *, only_templates: bool = False) -> NoReturn:
+    def _refuse(self, job_id: ObjectId, verb: str) -> NoReturn:
         job = self.repository.jobs.get(job_id)
-        if only_templates and not job.is_template:
-            raise WrongState(f"job {job_id} is no template and cannot be {verb}", job.status)
         raise WrongState(f"job {job_id} is {job.status} and cannot be {verb}", job.status)
 
 
@@ -397,13 +329,6 @@ def _result(job: Job, outcome: Outcome) -> Job | Refusal:
     if outcome is True:
         return job
     return outcome or DuplicateKey(job.idempotency_key, str(job.id))
-
-
-def _next_occurrence(template: Job, now: datetime) -> datetime:
-    try:
-        return cron.parse(template.cron or "", template.timezone).next_after(now)
-    except InvalidCron as exc:
-        raise WrongState(f"job {template.id} cannot go on: {exc}", template.status) from exc
 
 
 @cache

@@ -26,7 +26,14 @@ from jobs.delivery.config import (
 )
 from jobs.delivery.secrets import Secrets
 from jobs.errors import InvalidJob
-from jobs.fields import DEFINITION_FIELDS, FIELDS, MAX_ATTEMPTS, Field, check_key
+from jobs.fields import (
+    DEFINITION_FIELDS,
+    FIELDS,
+    MAX_ATTEMPTS,
+    PAUSE_FIELDS,
+    Field,
+    check_key,
+)
 from jobs.json_text import kind_of
 from jobs.lifecycle import CatchUp, Job, Overlap, Status, job_id_for
 from jobs.retry import STATUS_FIELDS
@@ -50,6 +57,15 @@ class Catalog:
     secrets: Secrets = field(default_factory=lambda: Secrets(()))
     definitions: Definitions = field(default_factory=dict)
     """Those that the documents name and that exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Why a template is paused, and until when."""
+
+    reason: str | None = None
+    until: datetime | None = None
+    """None: until somebody resumes it."""
 
 
 def definition_named(document: object) -> tuple[str, str] | None:
@@ -130,6 +146,18 @@ def due_at_from(document: object) -> datetime:
     field = replace(FIELDS["scheduledAt"], required=True)
     due_at: datetime = _checked(document, {"scheduledAt": field}, "change")[field.attribute]
     return due_at
+
+
+def pause_from(document: object, *, now: datetime) -> Pause:
+    """The pause of a template that a decoded JSON document asks for.
+
+    Raises:
+        InvalidJob: the document breaks a rule.
+    """
+    values = _checked(document, PAUSE_FIELDS, "pause")
+    if "until" in values and values["until"] <= now:
+        raise InvalidJob("until", "must be in the future")
+    return Pause(values.get("reason") or None, values.get("until"))
 
 
 def definition_from(document: object, *, now: datetime, catalog: Catalog) -> Definition:

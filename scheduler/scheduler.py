@@ -15,6 +15,7 @@ from scheduler.dispatcher import Dispatcher
 from scheduler.firing import Firing
 from scheduler.leadership import Elector, Term
 from scheduler.metrics import IS_LEADER
+from scheduler.resuming import Resuming
 from scheduler.timekeeper import Chore, Timekeeper
 from scheduler.triggering import Triggering
 
@@ -53,6 +54,7 @@ class Scheduler:
         self._fans_out = config.fans_out
         self._repository = repository
         self._publisher = publisher
+        self._resuming = Resuming(repository)
         self._firing = Firing(repository, batch=config.cron_batch, grace=config.misfire_grace)
         self._dispatcher = Dispatcher(
             repository, publisher, job_types=job_types, batch=config.claim_batch
@@ -102,7 +104,7 @@ class Scheduler:
 
     def _chores(self, term: Term) -> list[Chore]:
         if not self._fans_out:
-            return [self._firing]
+            return [self._resuming, self._firing]
         triggering = Triggering(
             self._repository,
             self._publisher,
@@ -111,7 +113,7 @@ class Scheduler:
             job_types=lambda: self._dispatcher.job_types,
         )
         # First the runs are there, then their minute is announced.
-        return [self._firing, triggering]
+        return [self._resuming, self._firing, triggering]
 
     def run_once(self, now: datetime) -> bool:
         """Do what a leader does; True when there is more to do at once."""

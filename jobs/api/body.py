@@ -50,6 +50,17 @@ def read_json(request: Request, limit: int = MAX_BYTES) -> Any:
         raise InvalidJob("body", f"is not usable JSON: {exc}") from exc
 
 
+def read_json_if_any(request: Request) -> Any:
+    """The JSON value in a request's body; an empty object where there is no body.
+
+    Raises as `read_json` does.
+    """
+    has_body = request.META.get("CONTENT_LENGTH") not in (None, "", "0")
+    if has_body or request.META.get("wsgi.input_terminated"):
+        return read_json(request)
+    return {}
+
+
 def read_many(request: Request) -> list[Any]:
     """The array in the body of a bulk request. Raises as `read_json` does."""
     documents = read_json(request, BULK_MAX_BYTES)

@@ -221,12 +221,45 @@ REDRIVE: Final = _action(
     {**_PENDING, "scheduledAt": "2026-09-29T18:05:00Z", "updatedAt": "2026-09-29T18:05:00Z"},
     {"error": f"job {JOB_ID} is completed and cannot be redriven", "status": "completed"},
 )
-PAUSE: Final = _action(
-    "pause",
+PAUSE: Final = operation(
+    "pauseJob",
     "Pause a template",
-    "No occurrence is run until it is resumed. 409 for a job that is no template.",
-    {**_TEMPLATE, "status": "paused", "updatedAt": "2026-09-29T18:05:00Z"},
-    _is_no_template("paused"),
+    "No occurrence is run until it is resumed, by a person or at the end that the body gives. The"
+    " body may be absent. 409 for a job that is no template.",
+    {
+        200: json_response(
+            "The template as it is now.",
+            reference("Job"),
+            (
+                "template",
+                {
+                    **_TEMPLATE,
+                    "status": "paused",
+                    "pausedReason": "The billing service moves to another host.",
+                    "pausedUntil": "2026-09-30T06:00:00Z",
+                    "pausedBy": "API client",
+                    "pausedAt": "2026-09-29T18:05:00Z",
+                    "updatedAt": "2026-09-29T18:05:00Z",
+                },
+            ),
+        )
+    },
+    (400, 404, 409, 413, 415, 500, 503),
+    body=reference("Pause"),
+    examples=[
+        (
+            "with an end",
+            {
+                "reason": "The billing service moves to another host.",
+                "until": "2026-09-30T06:00:00Z",
+            },
+        )
+    ],
+    parameters=[ID_PARAMETER],
+    error_examples={
+        400: {"error": "until must be in the future"},
+        409: _is_no_template("paused"),
+    },
 )
 RESUME: Final = _action(
     "resume",

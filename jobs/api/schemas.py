@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jobs.fields import FIELDS
+from jobs.fields import FIELDS, PAUSE_FIELDS
 from jobs.lifecycle import Outcome, Status, job_id_for
 
 ID: Final[dict[str, Any]] = {
@@ -85,6 +85,10 @@ JOB: Final[dict[str, Any]] = {
         "updatedAt": instant("When it last moved."),
         "missed": count("Template: occurrences that passed without a run."),
         "skipped": count("Template: occurrences not run because an earlier run was not over."),
+        "pausedReason": {"type": "string", "description": "Paused template: why, for people."},
+        "pausedUntil": instant("Paused template: when it goes on by itself; absent: never."),
+        "pausedBy": {"type": "string", "description": "Paused template: who paused it."},
+        "pausedAt": instant("Paused template: since when."),
         "templateId": {**ID, "description": "Run: the template that spawned it."},
         "occurrenceAt": instant(
             "Run: the occurrence it stands for; absent when asked for by /run."
@@ -146,8 +150,16 @@ BULK_RESULT: Final[dict[str, Any]] = {
     "additionalProperties": False,
 }
 
+PAUSE: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "Why a template is paused, and until when. Both may be absent.",
+    "properties": {name: dict(field.schema) for name, field in PAUSE_FIELDS.items()},
+    "additionalProperties": False,
+}
+
 COMPONENTS: Final[dict[str, dict[str, Any]]] = {
     "Submission": SUBMISSION,
+    "Pause": PAUSE,
     "Job": JOB,
     "Attempt": ATTEMPT,
     "BulkResult": BULK_RESULT,

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from jobs import services
 from jobs.api import openapi, pages
 from jobs.api.answers import bulk_answer, created, json_answer
-from jobs.api.body import read_json, read_many
+from jobs.api.body import read_json, read_json_if_any, read_many
 from jobs.api.query import JOB_PARAMETERS, list_arguments, next_link, parse_id
 from jobs.api.representation import job_body
 from jobs.api.view import ApiView
@@ -72,7 +72,8 @@ class PauseView(ApiView):
 
     @openapi.PAUSE
     def post(self, request: Request, id: str) -> HttpResponse:
-        return json_answer(job_body(services.default().pause(parse_id(id))))
+        paused = services.default().templates.pause(parse_id(id), read_json_if_any(request))
+        return json_answer(job_body(paused))
 
 
 class ResumeView(ApiView):
@@ -80,7 +81,7 @@ class ResumeView(ApiView):
 
     @openapi.RESUME
     def post(self, request: Request, id: str) -> HttpResponse:
-        return json_answer(job_body(services.default().resume(parse_id(id))))
+        return json_answer(job_body(services.default().templates.resume(parse_id(id))))
 
 
 class RunView(ApiView):
@@ -88,7 +89,7 @@ class RunView(ApiView):
 
     @openapi.RUN
     def post(self, request: Request, id: str) -> HttpResponse:
-        return created(services.default().run_now(parse_id(id)))
+        return created(services.default().templates.run_now(parse_id(id)))
 
 
 class HealthView(ApiView):

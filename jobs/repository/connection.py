@@ -28,6 +28,8 @@ from jobs.repository.nodes import NodeStore
 from jobs.repository.outages import outages_named
 from jobs.repository.recovery import RecoveryStore
 from jobs.repository.sealed import SealedStore
+from jobs.repository.template_changes import TemplateChangeStore
+from jobs.repository.template_lists import TemplateListStore
 from jobs.repository.templates import TemplateStore
 from jobs.repository.uses import UseStore
 
@@ -75,6 +77,8 @@ class Repository:
         self.templates = TemplateStore(collection, retention)
         self.definitions = DefinitionStore(self._database["definitions"], self.audit_log)
         self.uses = UseStore(collection, self._database["definitions"], self.audit_log)
+        self.template_changes = TemplateChangeStore(collection, self.audit_log, self.uses)
+        self.template_lists = TemplateListStore(collection)
         self.sealed = (SealedStore(collection), SealedStore(self._database["definitions"]))
         self.nodes = NodeStore(self._database["nodes"])
         self.attempt_logs = AttemptLogStore(self._database["attempt_logs"], config.retention_logs)

@@ -226,7 +226,7 @@ class DispatchStore:
     def watch(
         self, *, wait_ms: int, shards: AnyCollection[int] | None = None
     ) -> Iterator[Iterator[Wake | None]]:
-        """The jobs and templates that become pending from now on.
+        """The jobs and templates that become pending from now on, and the ends of pauses.
 
         Args:
             wait_ms: how long one look waits before it yields None.
@@ -243,6 +243,7 @@ class DispatchStore:
                     f"fullDocument.{KIND}": 1,
                     "fullDocument.scheduledAt": 1,
                     "updateDescription.updatedFields.scheduledAt": 1,
+                    "updateDescription.updatedFields.pausedUntil": 1,
                 }
             },
         ]
@@ -264,7 +265,8 @@ class DispatchStore:
                     if "fullDocument" in change
                     else change["updateDescription"]["updatedFields"]
                 )
-                due_at, job_type = written.get("scheduledAt"), written.get("jobType")
+                due_at = written.get("scheduledAt", written.get("pausedUntil"))
+                job_type = written.get("jobType")
                 is_job = written.get(KIND) == RUNNABLE and isinstance(job_type, str)
                 yield Wake(
                     job_type if is_job else None,
@@ -282,7 +284,11 @@ def _becomes_pending(shards: AnyCollection[int] | None) -> dict[str, Any]:
         "operationType": "update",
         "updateDescription.updatedFields.status": str(Status.PENDING),
     }
-    match: dict[str, Any] = {"$or": [insert, update]}
+    pause = {
+        "operationType": "update",
+        "updateDescription.updatedFields.pausedUntil": {"$exists": True},
+    }
+    match: dict[str, Any] = {"$or": [insert, update, pause]}
     if shards is not None and not shards:
         insert[f"fullDocument.{KIND}"] = TEMPLATE
         # An update does not tell the kind; but only jobs are ever claimed.

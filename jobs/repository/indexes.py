@@ -26,6 +26,9 @@ TENANT_LIST: Final = "tenant_list"
 EXECUTIONS_OF_TEMPLATE: Final = "template"
 EXECUTIONS_OF_DEFINITION: Final = "definition"
 TEMPLATES_BY_DEFINITION: Final = "templates_by_definition"
+TEMPLATES: Final = "templates"
+TEMPLATES_OF_TENANT: Final = "templates_of_tenant"
+PAUSES: Final = "pauses"
 TURN: Final = "turn"
 STATISTICS_INDEX: Final = "stretch"
 SCHEDULES: Final = {
@@ -122,6 +125,28 @@ JOBS: Final = (
         [("tenantId", ASCENDING), ("definition", ASCENDING)],
         name=TEMPLATES_BY_DEFINITION,
         partialFilterExpression={KIND: TEMPLATE, "definition": {"$exists": True}},
+    ),
+    # Templates for people, newest first: of all tenants, of some. What follows `_id` is filtered by
+    # without fetching a document, as of 100,000 few may match. Firing touches neither.
+    *(
+        IndexModel(
+            [
+                *((each, ASCENDING) for each in by),
+                ("createdAt", DESCENDING),
+                ("_id", DESCENDING),
+                *((each, ASCENDING) for each in ("status", "jobType", "definition")),
+                ("idempotencyKey", ASCENDING),
+            ],
+            name=name,
+            partialFilterExpression={KIND: TEMPLATE},
+        )
+        for name, by in ((TEMPLATES, ()), (TEMPLATES_OF_TENANT, ("tenantId",)))
+    ),
+    # Pauses that end by themselves.
+    IndexModel(
+        [("pausedUntil", ASCENDING)],
+        name=PAUSES,
+        partialFilterExpression={"pausedUntil": {"$exists": True}},
     ),
     # One-time schedules, the latest due first: of a tenant, of one definition, with one tag. Jobs
     # without a definition are in none of them.

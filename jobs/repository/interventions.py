@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from bson import ObjectId
 from pymongo.client_session import ClientSession
@@ -25,6 +25,9 @@ from jobs.repository.documents import (
 )
 from jobs.repository.endings import discard_change, redrive_change
 from jobs.repository.executions import ExecutionStore
+
+NO_PAUSE: Final = dict.fromkeys(("pausedReason", "pausedUntil", "pausedBy", "pausedAt"), "")
+"""What a template has only while it is paused."""
 
 
 class InterventionStore:
@@ -58,7 +61,7 @@ class InterventionStore:
             (*LIVE, Status.PAUSED),
             {
                 "$set": {"status": str(Status.CANCELLED), "finishedAt": now, "updatedAt": now},
-                "$unset": {"claimId": "", "leaseUntil": ""},
+                "$unset": {"claimId": "", "leaseUntil": "", **NO_PAUSE},
             },
             also=record,
         )
@@ -126,14 +129,36 @@ class InterventionStore:
         )
 
     def pause(
-        self, job_id: ObjectId, *, now: datetime, by: Author = API_CLIENT
+        self,
+        job_id: ObjectId,
+        *,
+        now: datetime,
+        reason: str | None = None,
+        until: datetime | None = None,
+        by: Author = API_CLIENT,
     ) -> Job | BrokenJob | None:
-        """Stop a template from spawning runs."""
+        """Stop a template from spawning runs.
+
+        Args:
+            job_id: which.
+            now: aware UTC.
+            reason: for people.
+            until: when the scheduler resumes it; None: never.
+            by: who does it.
+        """
+        pause = {
+            "status": str(Status.PAUSED),
+            "pausedReason": reason,
+            "pausedUntil": until,
+            "pausedBy": by.name,
+            "pausedAt": now,
+            "updatedAt": now,
+        }
         return self._move(
             Deed(by=by, action=Action.TEMPLATE_PAUSE, targets=(str(job_id),), at=now),
             {"_id": job_id, KIND: TEMPLATE},
             (Status.PENDING,),
-            {"$set": {"status": str(Status.PAUSED), "updatedAt": now}},
+            {"$set": {name: value for name, value in pause.items() if value is not None}},
         )
 
     def resume(
@@ -144,7 +169,10 @@ class InterventionStore:
             Deed(by=by, action=Action.TEMPLATE_RESUME, targets=(str(job_id),), at=now),
             {"_id": job_id, KIND: TEMPLATE},
             (Status.PAUSED,),
-            {"$set": {"status": str(Status.PENDING), "scheduledAt": next_at, "updatedAt": now}},
+            {
+                "$set": {"status": str(Status.PENDING), "scheduledAt": next_at, "updatedAt": now},
+                "$unset": NO_PAUSE,
+            },
         )
 
     def add(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -37,8 +38,14 @@ class UseStore:
         self._log = log
 
     @outages_named()
-    def insert_template(self, template: Job) -> bool | None:
+    def insert_template(
+        self, template: Job, also: Callable[[ClientSession], None] | None = None
+    ) -> bool | None:
         """Store a template with a definition.
+
+        Args:
+            template: it.
+            also: writes more in the same transaction.
 
         Returns:
             False when its key, or its id, was used already; None: the definition is gone.
@@ -51,6 +58,8 @@ class UseStore:
             if not used.modified_count:
                 return None
             self._jobs.insert_one(to_document(template), session=session)
+            if also is not None:
+                also(session)
             return True
 
         try:

@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 )
 
 from jobs import attempts
+from jobs.audit import API_CLIENT
 from jobs.lifecycle import (
     HISTORY_LENGTH,
     IN_FLIGHT,
@@ -52,6 +53,7 @@ WISHES: Final = (
     *("pause", "resume"),
 )
 EXECUTORS: Final = ("e1", "e2", "e3")
+_ENDS: Final = st.sampled_from((True, None))
 
 
 @dataclass
@@ -292,6 +294,22 @@ class AnyOrder(RuleBasedStateMachine):
             lost = [self.failed(job, Outcome.LOST) for job in expired]
             assert self.repo.recovery.take_back(lost, now=self.now) == len(late)
 
+    @rule()
+    def pauses_end(self) -> None:
+        self.now += MINUTE
+        changes, now = self.repo.template_changes, self.now
+        with self.acting(Actor.SCHEDULER):
+            for ended in changes.ended_pauses(now=now, limit=10):
+                assert isinstance(ended, Job)
+                assert ended.paused_until is not None
+                assert changes.end_pause(
+                    ended.id,
+                    until=ended.paused_until,
+                    next_at=now + MINUTE,
+                    now=now,
+                    by=API_CLIENT,
+                )
+
     def failed(self, job: Job, outcome: Outcome) -> Finish:
         return attempts.failed(
             job,
@@ -323,7 +341,7 @@ class AnyOrder(RuleBasedStateMachine):
             elif wish == "change priority":
                 interventions.change_priority(job_id, 2, now=now)
             elif wish == "pause":
-                interventions.pause(job_id, now=now)
+                interventions.pause(job_id, until=data.draw(_ENDS) and now + MINUTE, now=now)
             elif wish == "resume":
                 interventions.resume(job_id, next_at=now + MINUTE, now=now)
 
@@ -349,6 +367,8 @@ class AnyOrder(RuleBasedStateMachine):
             assert 0 <= job.attempts <= job.max_attempts
             assert len(job.history) <= HISTORY_LENGTH
             assert not job.is_template or job.status not in IN_FLIGHT
+            assert (job.paused_at is not None) == (job.status is Status.PAUSED)
+            assert job.paused_until is None or job.status is Status.PAUSED
 
     def teardown(self) -> None:
         """Whatever happened, the rest can be run to its end."""

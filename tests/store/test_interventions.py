@@ -64,7 +64,7 @@ def test_a_template_pauses_and_resumes_at_the_given_occurrence(repo: Repository)
     repo.jobs.insert([template])
 
     paused = repo.interventions.pause(template.id, now=NOW)
-    assert paused == replace(template, status=Status.PAUSED)
+    assert paused == replace(template, status=Status.PAUSED, paused_by="API client", paused_at=NOW)
     resumed = repo.interventions.resume(template.id, next_at=LATER, now=LATER)
 
     assert resumed == replace(template, scheduled_at=LATER, updated_at=LATER)

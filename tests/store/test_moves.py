@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from jobs import attempts
+from jobs.audit import API_CLIENT
 from jobs.lifecycle import MOVES, Actor, Finish, Job, Outcome, Status
 from jobs.repository import Repository
 from jobs.repository.templates import Advance
@@ -184,6 +185,13 @@ ON_TEMPLATES: Final[Mapping[str, Case]] = {
         lambda repo, job: repo.interventions.resume(job.id, next_at=LATER, now=NOW),
         {PAUSED: PENDING},
     ),
+    "end a pause": Case(
+        Actor.SCHEDULER,
+        lambda repo, job: repo.template_changes.end_pause(
+            job.id, until=NOW, next_at=LATER, now=NOW, by=API_CLIENT
+        ),
+        {PAUSED: PENDING},
+    ),
     "dead-letter": Case(
         Actor.SCHEDULER,
         lambda repo, job: repo.templates.dead_letter(job.id, reason="why", now=NOW),
@@ -233,7 +241,9 @@ def test_a_method_moves_templates_as_the_table_says_and_no_others(
     case = ON_TEMPLATES[name]
     statuses = (PENDING, PAUSED, CANCELLED, DLQ)
 
-    moves = moves_of(repo, case.act, [a_template(status=status) for status in statuses])
+    templates = [a_template(status=status, paused_until=NOW) for status in statuses]
+
+    moves = moves_of(repo, case.act, templates)
 
     assert moves == case.moves
     assert all(case.actor in MOVES[move] for move in moves.items())

@@ -126,6 +126,21 @@ CALLS: Final[Mapping[str, Call]] = {
     "templates.due": lambda repo: repo.templates.due(now=NOW, limit=1),
     "templates.next_due": lambda repo: repo.templates.next_due(),
     "templates.with_live_runs": lambda repo: repo.templates.with_live_runs([JOB.id]),
+    "template_changes.create": lambda repo: repo.template_changes.create(a_template()),
+    "template_changes.edit": lambda repo: repo.template_changes.edit(JOB, JOB, now=NOW),
+    "template_changes.backfill": lambda repo: repo.template_changes.backfill(
+        JOB, [a_job()], details={}, now=NOW
+    ),
+    "template_changes.ended_pauses": lambda repo: repo.template_changes.ended_pauses(
+        now=NOW, limit=1
+    ),
+    "template_changes.next_end": lambda repo: repo.template_changes.next_end(),
+    "template_changes.end_pause": lambda repo: repo.template_changes.end_pause(
+        JOB.id, until=NOW, next_at=NOW, now=NOW, by=API_CLIENT
+    ),
+    "template_lists.page": lambda repo: repo.template_lists.page(None, limit=1),
+    "template_lists.last_runs": lambda repo: repo.template_lists.last_runs([JOB.id]),
+    "template_lists.existing": lambda repo: repo.template_lists.existing([JOB.id]),
     "definitions.create": lambda repo: repo.definitions.create(DEFINITION),
     "definitions.replace": lambda repo: repo.definitions.replace(DEFINITION, version=1),
     "uses.insert_template": lambda repo: repo.uses.insert_template(a_template(definition="hook")),
