@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from django.http.response import HttpResponseBase
 from django.urls import register_converter
 
-from jobs.dashboard import overview
+from jobs.dashboard import audit, buckets, definition_form, definitions, overview
 from jobs.dashboard.ids import ObjectIdConverter
 
 register_converter(ObjectIdConverter, "oid")
@@ -25,4 +25,13 @@ class Page(NamedTuple):
     """In the navigation; "": it does not stand there."""
 
 
-PAGES: Final[tuple[Page, ...]] = (Page("overview/", overview.overview, "overview", "Overview"),)
+PAGES: Final[tuple[Page, ...]] = (
+    Page("overview/", overview.overview, "overview", "Overview"),
+    Page("definitions/", definitions.definitions, "definitions", "Definitions"),
+    Page("definitions/one/", definitions.definition, "definition"),
+    Page("definitions/new/", definition_form.definition_new, "definition_new"),
+    Page("definitions/edit/", definition_form.definition_edit, "definition_edit"),
+    Page("definitions/delete/", definitions.definition_delete, "definition_delete"),
+    Page("buckets/", buckets.buckets, "buckets", "Buckets"),
+    Page("audit/", audit.audit, "audit", "Audit log"),
+)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from pymongo.collection import Collection
 from pymongo.errors import DuplicateKeyError
@@ -14,6 +16,27 @@ from jobs.repository.outages import outages_named
 _MINUTES = {"$gte": datetime.min.replace(tzinfo=UTC), "$lte": datetime.max.replace(tzinfo=UTC)}
 _OPEN = {"_id": _MINUTES, "triggeredAt": {"$exists": False}}
 _MOST_OPEN = 100
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A minute's bucket; None where that is unknown, or did not happen yet."""
+
+    minute: datetime
+    due: int | None
+    """Jobs that were due in it, or before it in minutes without a bucket."""
+    opened_at: datetime | None
+    opened_by: str | None
+    term: int | None
+    triggered_at: datetime | None
+    triggered_by: str | None
+    partitions: int | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its triggers are not out."""
+        return self.triggered_at is None
 
 
 class BucketStore:
@@ -33,6 +56,13 @@ class BucketStore:
         )
         minute = None if found is None else found["_id"]
         return minute if isinstance(minute, datetime) else None
+
+    @outages_named()
+    def recent(self, *, limit: int) -> list[Bucket]:
+        """The latest minutes that have a bucket, the newest first."""
+        found = self._buckets.find({"_id": _MINUTES}).sort("_id", -1).limit(limit)
+        # An array of instants would also be found.
+        return [_bucket(each) for each in found if isinstance(each["_id"], datetime)]
 
     @outages_named()
     def insert(self, minute: datetime, *, due: int, by: str, term: int, now: datetime) -> bool:
@@ -85,3 +115,21 @@ class BucketStore:
             {"_id": minute, "triggeredAt": {"$exists": False}},
             {"$set": {"partitions": partitions, "triggeredAt": now, "triggeredBy": by}},
         )
+
+
+def _bucket(document: Mapping[str, Any]) -> Bucket:
+    def value(name: str, kind: type[T]) -> T | None:
+        found = document.get(name)
+        # Somebody may have edited it by hand.
+        return found if isinstance(found, kind) and not isinstance(found, bool) else None
+
+    return Bucket(
+        document["_id"],
+        value("due", int),
+        value("openedAt", datetime),
+        value("openedBy", str),
+        value("term", int),
+        value("triggeredAt", datetime),
+        value("triggeredBy", str),
+        value("partitions", int),
+    )

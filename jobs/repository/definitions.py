@@ -17,6 +17,7 @@ from jobs.delivery.config import DELIVERY_TYPES, delivery_of
 from jobs.errors import InvalidJob, UnreadableDefinition
 from jobs.repository.audit_log import AuditLog
 from jobs.repository.audited import AuditedWrites, Deed
+from jobs.repository.indexes import NEWEST, TENANT_LIST
 from jobs.repository.jobs import Position
 from jobs.repository.outages import outages_named
 from jobs.repository.pages import newest_first
@@ -119,7 +120,6 @@ class DefinitionStore:
                 result[ids[document["_id"]]] = exc
         return result
 
-    @outages_named()
     def page(
         self,
         tenant_id: str,
@@ -140,17 +140,34 @@ class DefinitionStore:
         Returns:
             The page, and where the next one begins; None: this is the last.
         """
-        filters = {"jobType": job_type, "tags": tag}
+        filters = {"tenantId": tenant_id, "jobType": job_type, "tags": tag}
+        query = {name: value for name, value in filters.items() if value is not None}
+        return self._page(query, limit, before, TENANT_LIST)
+
+    def listed(
+        self, tenants: AnyCollection[str] | None, *, limit: int, before: Position | None = None
+    ) -> tuple[list[Definition], Position | None]:
+        """The same of several tenants.
+
+        Args:
+            tenants: whose; None: of all.
+            limit, before: as in `page`.
+        """
+        if tenants is None:
+            return self._page({}, limit, before, NEWEST)
+        return self._page({"tenantId": {"$in": sorted(tenants)}}, limit, before, TENANT_LIST)
+
+    @outages_named()
+    def _page(
+        self, query: Mapping[str, Any], limit: int, before: Position | None, index: str
+    ) -> tuple[list[Definition], Position | None]:
         found, following = newest_first(
             self._definitions,
-            {
-                "tenantId": tenant_id,
-                **{name: value for name, value in filters.items() if value is not None},
-                **LIVE,
-            },
+            {**query, **LIVE},
             by="createdAt",
             limit=limit,
             before=before,
+            hint=index,
         )
         shown = []
         for document in found:

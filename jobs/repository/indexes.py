@@ -23,6 +23,7 @@ UNANNOUNCED: Final = "unannounced"
 DEAD_LETTERS: Final = "dead_letters"
 DEAD_LETTERS_OF_TENANT: Final = "dead_letters_of_tenant"
 TENANT_LIST: Final = "tenant_list"
+NEWEST: Final = "newest"
 EXECUTIONS_OF_TEMPLATE: Final = "template"
 EXECUTIONS_OF_DEFINITION: Final = "definition"
 TEMPLATES_BY_DEFINITION: Final = "templates_by_definition"
@@ -176,8 +177,9 @@ NODES: Final = (
 DEFINITIONS: Final = (
     IndexModel(
         [("tenantId", ASCENDING), ("createdAt", DESCENDING), ("_id", DESCENDING)],
-        name="tenant_list",
+        name=TENANT_LIST,
     ),
+    IndexModel([("createdAt", DESCENDING), ("_id", DESCENDING)], name=NEWEST),
 )
 BUCKETS: Final = (IndexModel([("openedAt", ASCENDING)], name="age", expireAfterSeconds=7 * 86_400),)
 EXECUTIONS: Final = (

@@ -16,9 +16,17 @@ from jobs.lifecycle import Job, Status
 from jobs.repository.audit_log import AuditLog
 from jobs.repository.audited import Deed
 from jobs.repository.definitions import LIVE, definition_id
-from jobs.repository.documents import KIND, TEMPLATE, to_document
+from jobs.repository.documents import (
+    KIND,
+    RUNNABLE,
+    TEMPLATE,
+    BrokenJob,
+    read_document,
+    to_document,
+)
 from jobs.repository.indexes import TEMPLATES_BY_DEFINITION
 from jobs.repository.outages import outages_named
+from jobs.repository.pages import newest_first
 from jobs.repository.transactions import in_transaction
 
 _NOT_OVER = {"$in": [str(Status.PENDING), str(Status.PAUSED)]}
@@ -103,6 +111,28 @@ class UseStore:
             return deleted is not None
 
         return in_transaction(self._definitions, work)
+
+    @outages_named()
+    def templates(self, tenant_id: str, name: str, *, limit: int) -> list[Job | BrokenJob]:
+        """Some of the templates that use a definition, also those that are over."""
+        found = self._jobs.find(
+            {"tenantId": tenant_id, "definition": name, KIND: TEMPLATE},
+            hint=TEMPLATES_BY_DEFINITION,
+        )
+        return [read_document(document) for document in found.limit(limit)]
+
+    @outages_named()
+    def jobs(self, tenant_id: str, name: str, *, limit: int) -> list[Job | BrokenJob]:
+        """The jobs that were made from a definition, by whatever, the latest due first."""
+        found, _ = newest_first(
+            self._jobs,
+            {"tenantId": tenant_id, "definition": name, KIND: RUNNABLE},
+            by="scheduledAt",
+            limit=limit,
+            before=None,
+            hint="schedules_by_definition",
+        )
+        return [read_document(document) for document in found]
 
 
 def _live(tenant_id: str, name: str) -> dict[str, Any]:

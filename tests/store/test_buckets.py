@@ -68,3 +68,26 @@ def test_a_closed_bucket_says_who_announced_it_when_and_to_how_many(
     assert (bucket["partitions"], bucket["triggeredBy"]) == (4, "one")
     assert bucket["triggeredAt"] == later
     assert repo.buckets.take_over(by="one", term=1) == []
+
+
+def test_the_newest_buckets_come_first_and_say_who_triggered_them(
+    repo: Repository, documents: Documents
+) -> None:
+    for number in range(3):
+        insert(repo, number)
+    repo.buckets.close(NOW, partitions=4, by="one", now=NOW + MINUTE)
+    documents.database["schedule_buckets"].update_one(
+        {"_id": NOW + 2 * MINUTE}, {"$set": {"term": "x", "due": True, "openedBy": None}}
+    )
+
+    strange, second, first = repo.buckets.recent(limit=10)
+
+    assert [each.minute for each in (strange, second, first)] == [
+        NOW + 2 * MINUTE,
+        NOW + MINUTE,
+        NOW,
+    ]
+    assert (first.triggered_by, first.partitions, first.is_open) == ("one", 4, False)
+    assert (second.triggered_at, second.is_open) == (None, True)
+    assert (strange.term, strange.due, strange.opened_by) == (None, None, None)
+    assert repo.buckets.recent(limit=1) == [strange]
