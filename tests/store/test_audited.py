@@ -85,7 +85,7 @@ MOVES: Final[Mapping[str, tuple[Job, Act, Action, Shown, Shown]]] = {
         lambda repo, job: repo.interventions.pause(job.id, now=LATER, by=ALICE),
         Action.TEMPLATE_PAUSE,
         {"status": "pending"},
-        {"status": "paused"},
+        {"status": "paused", "pausedBy": "alice", "pausedAt": SHOWN_LATER},
     ),
     "resume": (
         a_template(status=Status.PAUSED, scheduled_at=NOW),
