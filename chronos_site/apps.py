@@ -9,10 +9,15 @@ from django.contrib.contenttypes.apps import ContentTypesConfig
 _OBJECT_ID = "django_mongodb_backend.fields.ObjectIdAutoField"
 
 
-class MongoAdminConfig(AdminConfig):
-    """The admin, with the dashboard's pages in front."""
+class DashboardAdminConfig(AdminConfig):
+    """The admin with the dashboard's pages in front, in a project with any database."""
 
     default_site = "jobs.dashboard.site.ChronosSite"
+
+
+class MongoAdminConfig(DashboardAdminConfig):
+    """The same, with its log in MongoDB."""
+
     default_auto_field = _OBJECT_ID
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.auth.models import User
+from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -41,7 +41,8 @@ class MemberForm(_ModelForm):
 
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]
-        user = User.objects.filter(username=name).first()
+        users: Any = get_user_model()
+        user = users._default_manager.filter(**{users.USERNAME_FIELD: name}).first()
         if user is None:
             raise forms.ValidationError("No user has this name.")
         self.instance.user = user
@@ -73,7 +74,7 @@ class TenantMemberAdmin(_ModelAdmin):
     form = MemberForm
     list_display = ("user", "tenant", "role")
     list_filter = ("role",)
-    search_fields = ("user__username", "tenant")
+    search_fields = ("tenant",)
     list_select_related = ("user",)
     actions = None
 

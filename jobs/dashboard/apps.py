@@ -9,5 +9,4 @@ class DashboardConfig(AppConfig):
     """Pages for operators, and who may see them."""
 
     name = "jobs.dashboard"
-    default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
     verbose_name = "Chronos"

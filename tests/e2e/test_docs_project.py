@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -97,6 +98,9 @@ def test_a_project_runs_the_handlers_of_its_apps(
             for job_type, payload in payloads.items()
         }
         page, nothing = client.get("/docs"), client.get("/nothing")
+        overview = _overview(
+            client, start_role("account", "olga", "--member=shop:viewer", **variables)
+        )
 
     def all_over() -> bool:
         return all(_read(repo, job_id).status is Status.COMPLETED for job_id in ids.values())
@@ -112,6 +116,16 @@ def test_a_project_runs_the_handlers_of_its_apps(
     assert file.read_text().split() == ["bolt,2", "nut,1"]
     assert page.status_code == httpx.codes.OK
     assert nothing.json().keys() == {"error"}
+    assert "Overview" in overview
+
+
+def _overview(client: httpx.Client, account: RoleProcess) -> str:
+    """What the admin shows to a user of the project's own database."""
+    password = account.wait_for_line("Password: ").removeprefix("Password: ")
+    [token] = re.findall('csrfmiddlewaretoken" value="(.+?)"', client.get("/admin/login/").text)
+    fields = {"username": "olga", "password": password, "csrfmiddlewaretoken": token}
+    assert client.post("/admin/login/", data=fields).status_code == httpx.codes.FOUND
+    return client.get("/admin/overview/").raise_for_status().text
 
 
 def _job(job_type: str, payload: dict[str, Any]) -> dict[str, Any]:

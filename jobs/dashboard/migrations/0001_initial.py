@@ -4,6 +4,10 @@ import django.db.models.deletion
 import django_mongodb_backend.fields
 from django.conf import settings
 from django.db import migrations, models
+from django.utils.module_loading import import_string
+
+# Integers or ObjectIds: members are kept where the project keeps its users.
+KEY = import_string(settings.DEFAULT_AUTO_FIELD)
 
 
 class Migration(migrations.Migration):
@@ -67,7 +71,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='TenantMember',
             fields=[
-                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ("id", KEY(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ('tenant', models.CharField(help_text='The tenantId of its jobs.', max_length=255)),
                 ('role', models.CharField(choices=[('viewer', 'viewer: sees everything'), ('operator', 'operator: acts on jobs and templates'), ('admin', 'admin: changes definitions and members')], default='viewer', max_length=16)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tenant_memberships', to=settings.AUTH_USER_MODEL)),

@@ -7,7 +7,8 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any, Final
 
-from django.contrib.auth.models import User
+from django.contrib.auth import get_user_model
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
@@ -59,9 +60,11 @@ class Command(BaseCommand):
             raise CommandError(f"MongoDB does not answer, or `migrate` was not run: {exc}") from exc
 
     def _apply(self, options: dict[str, Any]) -> None:
-        user = User.objects.filter(username=options["name"]).first()
+        users: Any = get_user_model()
+        named = {users.USERNAME_FIELD: options["name"]}
+        user = users._default_manager.filter(**named).first()
         is_new = user is None
-        user = user or User(username=options["name"])
+        user = user or users(**named)
         password = self._password(user, options) if is_new or options["password_stdin"] else None
         if options["superuser"]:
             user.is_superuser = user.is_staff = True
@@ -74,11 +77,11 @@ class Command(BaseCommand):
         user.save()
         for tenant, role in options["member"]:
             TenantMember.objects.update_or_create(user=user, tenant=tenant, defaults={"role": role})
-        self.stdout.write(f"{'Made' if is_new else 'Changed'} the user {user.username}.")
+        self.stdout.write(f"{'Made' if is_new else 'Changed'} the user {user.get_username()}.")
         if password is not None and not options["password_stdin"]:
             self.stdout.write(f"Password: {password}")
 
-    def _password(self, user: User, options: dict[str, Any]) -> str:
+    def _password(self, user: AbstractBaseUser, options: dict[str, Any]) -> str:
         if not options["password_stdin"]:
             return secrets.token_urlsafe(_PASSWORD_BYTES)
         password = sys.stdin.readline().rstrip("\n")
