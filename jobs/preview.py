@@ -25,6 +25,12 @@ class Occurrence:
     note: str | None
     """What the clock change of that day does to it; None: there is no change."""
 
+    @property
+    def shown(self) -> str:
+        """The local time with its offset: Mon 2026-11-30 04:25 +01:00."""
+        offset = self.local.isoformat()[len("2026-11-30T04:25:00") :]
+        return f"{self.local:%a %Y-%m-%d %H:%M} {offset}"
+
 
 @dataclass(frozen=True, slots=True)
 class Preview:

@@ -47,6 +47,15 @@ class Backfill:
     existing: int
     """Those that have a run already, and get no other."""
 
+    @property
+    def fresh(self) -> int:
+        """Those that will be run."""
+        return len(self.occurrences) - self.existing
+
+    @property
+    def last(self) -> datetime | None:
+        return self.occurrences[-1] if self.occurrences else None
+
 
 class TemplateServices:
     """The use cases on one repository. Safe to share between threads."""

@@ -8,7 +8,15 @@ from typing import Final, NamedTuple
 from django.http.response import HttpResponseBase
 from django.urls import register_converter
 
-from jobs.dashboard import audit, buckets, definition_form, definitions, overview
+from jobs.dashboard import (
+    audit,
+    buckets,
+    definition_form,
+    definitions,
+    overview,
+    template_forms,
+    templates,
+)
 from jobs.dashboard.ids import ObjectIdConverter
 
 register_converter(ObjectIdConverter, "oid")
@@ -27,6 +35,13 @@ class Page(NamedTuple):
 
 PAGES: Final[tuple[Page, ...]] = (
     Page("overview/", overview.overview, "overview", "Overview"),
+    Page("templates/", templates.templates, "templates", "Templates"),
+    Page("templates/new/", template_forms.template_new, "template_new"),
+    Page("templates/preview/", template_forms.template_preview, "template_preview"),
+    Page("templates/<oid:id>/", templates.template, "template"),
+    Page("templates/<oid:id>/edit/", template_forms.template_edit, "template_edit"),
+    Page("templates/<oid:id>/backfill/", template_forms.template_backfill, "template_backfill"),
+    Page("templates/<oid:id>/<str:action>/", templates.template_action, "template_action"),
     Page("definitions/", definitions.definitions, "definitions", "Definitions"),
     Page("definitions/one/", definitions.definition, "definition"),
     Page("definitions/new/", definition_form.definition_new, "definition_new"),

@@ -1,0 +1,11 @@
+"""Values as JSON for people to read, and to edit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def pretty(value: Any) -> str:
+    """JSON with one member a line."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
