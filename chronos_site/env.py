@@ -95,6 +95,9 @@ VARIABLES: Mapping[str, Variable] = {
         positive_duration, "5m", "time without a sign of life after which a claim counts as lost"
     ),
     "REAPER_INTERVAL": Variable(positive_duration, "30s", "time between two sweeps of the reaper"),
+    "BULK_RATE": Variable(
+        integer(1, 100_000), "500", "dead letters a second that a bulk operation moves, at most"
+    ),
     "JOB_TYPE": Variable(words, "all", "job types an executor serves when --type is not given"),
     "EXECUTOR_CONCURRENCY": Variable(
         integer(1, 1000), "16", "handlers run at once when --concurrency is not given"
@@ -286,6 +289,8 @@ class ReaperConfig:
     interval: timedelta = timedelta(seconds=30)
     queued_timeout: timedelta = timedelta(seconds=30)
     claim_timeout: timedelta = timedelta(minutes=5)
+    bulk_rate: int = 500
+    """Dead letters a second that a bulk operation moves."""
 
 
 @dataclass(frozen=True)
@@ -362,7 +367,10 @@ def config_from(values: Mapping[str, Any]) -> Config:
             values["ENCRYPTION_KEYS"] or (),
         ),
         reaper=ReaperConfig(
-            values["REAPER_INTERVAL"], values["QUEUED_TIMEOUT"], values["CLAIM_TIMEOUT"]
+            values["REAPER_INTERVAL"],
+            values["QUEUED_TIMEOUT"],
+            values["CLAIM_TIMEOUT"],
+            values["BULK_RATE"],
         ),
         listen=ListenConfig(
             values["API_HOST"], values["API_PORT"], values["METRICS_HOST"], values["METRICS_PORT"]

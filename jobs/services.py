@@ -16,6 +16,7 @@ from django.conf import settings
 
 from jobs import registry
 from jobs.audit import API_CLIENT, Action, Author
+from jobs.bulk_services import BulkServices
 from jobs.definition_services import DefinitionServices
 from jobs.delivery.secrets import Secrets
 from jobs.errors import (
@@ -70,6 +71,7 @@ class Services:
         self.secrets = secrets or Secrets(())
         self.definitions = DefinitionServices(repository, Catalog(job_types, self.secrets))
         self.templates = TemplateServices(repository, self.catalog)
+        self.bulk = BulkServices(repository)
         self._intake = Intake(repository.jobs.insert_each)
 
     def submit(self, document: object) -> Job:

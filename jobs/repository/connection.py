@@ -15,9 +15,11 @@ from jobs.repository import indexes
 from jobs.repository.attempt_logs import AttemptLogStore
 from jobs.repository.audit_log import AuditLog
 from jobs.repository.buckets import BucketStore
+from jobs.repository.bulk import BulkStore
 from jobs.repository.census import Census
 from jobs.repository.claims import ClaimStore
 from jobs.repository.clock import StoreClock
+from jobs.repository.dead_letter_lists import DeadLetterLists
 from jobs.repository.dead_letters import DeadLetterStore
 from jobs.repository.definitions import DefinitionStore
 from jobs.repository.dispatch import DispatchStore
@@ -74,6 +76,8 @@ class Repository:
         self.recovery = RecoveryStore(collection, retention, self.executions)
         self.dead_letters = DeadLetterStore(collection)
         self.census = Census(collection)
+        self.dead_letter_lists = DeadLetterLists(collection)
+        self.bulk = BulkStore(self._database["bulk_operations"], collection, self.audit_log)
         self.templates = TemplateStore(collection, retention)
         self.definitions = DefinitionStore(self._database["definitions"], self.audit_log)
         self.uses = UseStore(collection, self._database["definitions"], self.audit_log)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from pymongo import DESCENDING
+from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 
 Id = TypeVar("Id")
@@ -29,6 +30,7 @@ def newest_first(
     size: Callable[[Mapping[str, Any]], int] = lambda document: 0,
     hint: str | None = None,
     projection: Mapping[str, Any] | None = None,
+    session: ClientSession | None = None,
 ) -> tuple[list[Document], tuple[datetime, Id] | None]:
     """One page of what a query finds.
 
@@ -41,6 +43,7 @@ def newest_first(
         size: how much a document holds, in characters.
         hint: the index to use.
         projection: the fields to fetch, `by` among them.
+        session: of the transaction that it belongs to.
 
     Returns:
         The documents, and where the next page begins; None: this is the last.
@@ -50,7 +53,9 @@ def newest_first(
     if before is not None:
         query["$or"] = [{by: {"$lt": at}}, {by: at, "_id": {"$lt": before[1]}}]
     # One more than asked for tells whether there is a next page.
-    found = collection.find(query, projection, batch_size=limit + 1, hint=hint).limit(limit + 1)
+    found = collection.find(
+        query, projection, batch_size=limit + 1, hint=hint, session=session
+    ).limit(limit + 1)
     found.sort([(by, DESCENDING), ("_id", DESCENDING)]).max_time_ms(_PAGE_MS)
     shown: list[Document] = []
     characters = 0

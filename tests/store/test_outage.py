@@ -15,12 +15,14 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
+from bson import ObjectId
 from pymongo import MongoClient
 
 from chronos_site.env import StoreConfig
 from devstack.mongo import Mongod
 from jobs import attempts
 from jobs.audit import API_CLIENT, Action, Entry
+from jobs.bulk import Filter, Kind, Operation
 from jobs.definitions import Definition
 from jobs.errors import StoreUnavailable
 from jobs.executions import execution_of
@@ -124,6 +126,27 @@ CALLS: Final[Mapping[str, Call]] = {
     "dead_letters.mark_announced": lambda repo: repo.dead_letters.mark_announced([JOB.id], now=NOW),
     "census.by_status": lambda repo: repo.census.by_status(limit=1),
     "templates.due": lambda repo: repo.templates.due(now=NOW, limit=1),
+    "dead_letter_lists.groups": lambda repo: repo.dead_letter_lists.groups(Filter(), None),
+    "dead_letter_lists.page": lambda repo: repo.dead_letter_lists.page(Filter(), None, limit=1),
+    "bulk.start": lambda repo: repo.bulk.start(
+        Operation(
+            id=ObjectId(),
+            kind=Kind.REDRIVE,
+            filter=Filter(),
+            tenants=None,
+            author=API_CLIENT,
+            started_at=NOW,
+        )
+    ),
+    "bulk.find": lambda repo: repo.bulk.find(JOB.id, None),
+    "bulk.page": lambda repo: repo.bulk.page(None, limit=1),
+    "bulk.cancel": lambda repo: repo.bulk.cancel(JOB.id, by=API_CLIENT, now=NOW),
+    "bulk.fail": lambda repo: repo.bulk.fail(JOB.id, "why", runner="r1", now=NOW),
+    "bulk.next_turn": lambda repo: repo.bulk.next_turn(),
+    "bulk.take_turn": lambda repo: repo.bulk.take_turn(
+        JOB.id, size=1, pause=LEASE, runner="r1", now=NOW
+    ),
+    "dead_letters.assign_groups": lambda repo: repo.dead_letters.assign_groups(),
     "templates.next_due": lambda repo: repo.templates.next_due(),
     "templates.with_live_runs": lambda repo: repo.templates.with_live_runs([JOB.id]),
     "template_changes.create": lambda repo: repo.template_changes.create(a_template()),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 from jobs.broker.publisher import Publisher
 from jobs.loop import run
 from jobs.role_command import Duty, RoleCommand
+from reaper.bulk import BulkRunner
 from reaper.reaper import Reaper
 
 
 class Command(RoleCommand):
-    """Takes back jobs whose message or executor disappeared."""
+    """Takes back jobs whose message or executor disappeared, and does the bulk operations."""
 
-    help = "Take back stuck jobs and announce dead letters that were not. Any number may run."
+    help = (
+        "Take back stuck jobs, announce dead letters that were not, do bulk operations."
+        " Any number may run."
+    )
     role = "reaper"
     needs_kafka = False
 
@@ -20,5 +26,13 @@ class Command(RoleCommand):
         reaper = Reaper(
             duty.config.reaper, repository=duty.repository, publisher=publisher, stop=duty.stop
         )
-        run(reaper, clock=duty.repository.clock.now, stop=duty.stop)
+        bulk = BulkRunner(
+            duty.name, duty.config.reaper.bulk_rate, repository=duty.repository, stop=duty.stop
+        )
+        clock = duty.repository.clock.now
+        # Neither waits for the other.
+        beside = Thread(target=run, args=(bulk,), kwargs={"clock": clock, "stop": duty.stop})
+        beside.start()
+        run(reaper, clock=clock, stop=duty.stop)
+        beside.join()
         publisher.close()
