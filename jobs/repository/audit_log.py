@@ -7,7 +7,7 @@ from collections.abc import Collection as AnyCollection
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from bson import ObjectId
 from pymongo.client_session import ClientSession
@@ -15,6 +15,7 @@ from pymongo.collection import Collection
 
 from jobs.audit import Action, Author, Entry, Via
 from jobs.json_text import dumps, loads
+from jobs.repository.indexes import AUDIT_FOUND_BY, NEWEST
 from jobs.repository.outages import outages_named
 from jobs.repository.pages import newest_first
 
@@ -22,9 +23,6 @@ logger = logging.getLogger(__name__)
 
 Place = tuple[datetime, ObjectId]
 """A place in a list: the instant and id of the entry before it."""
-_NEWEST: Final = "newest"
-_OF_TENANT: Final = "tenant_list"
-_OF_TARGET: Final = "target"
 
 
 class AuditLog:
@@ -78,16 +76,20 @@ class AuditLog:
             "operationId": operation_id,
         }
         query = {name: value for name, value in filters.items() if value is not None}
-        hint = _NEWEST if tenants is None else _OF_TENANT
         documents, rest = newest_first(
             self._entries,
             query,
             by="at",
             limit=limit,
             before=before,
-            hint=_OF_TARGET if target is not None else hint,
+            hint=_index_for(query),
         )
         return list(_readable(documents)), rest
+
+
+def _index_for(query: Mapping[str, Any]) -> str:
+    """The index that leaves the least to look at."""
+    return next((name for name, by in AUDIT_FOUND_BY.items() if query.keys() >= set(by)), NEWEST)
 
 
 def _document(entry: Entry) -> dict[str, Any]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
+import pytest
+from pymongo import MongoClient
+
+from chronos_site.env import StoreConfig
 from jobs.audit import Action, Author, Entry, Via
 from jobs.repository import Repository
 from jobs.repository.audit_log import AuditLog
+from tests.store.plans import Explainer, Recorder
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 ALICE = Author("alice", Via.ADMIN)
@@ -78,3 +84,36 @@ def test_there_is_no_verb_that_changes_an_entry() -> None:
     verbs = {name for name in vars(AuditLog) if not name.startswith("_")}
 
     assert verbs == {"append", "page"}
+
+
+FILTERS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
+    "nothing": ({}, "newest"),
+    "target": ({"target": "x", "author": "bob"}, "target"),
+    "author": ({"author": "bob", "action": Action.BULK_END}, "author"),
+    "action": ({"action": Action.BULK_END}, "action"),
+}
+
+
+@pytest.mark.parametrize("tenants", [None, ["a", "b"]])
+@pytest.mark.parametrize("name", FILTERS)
+def test_what_is_rare_is_found_without_reading_the_others(
+    store_config: StoreConfig, tenants: list[str] | None, name: str
+) -> None:
+    filters, index = FILTERS[name]
+    recorder = Recorder()
+    client: MongoClient[dict[str, Any]] = MongoClient(
+        store_config.uri, tz_aware=True, event_listeners=[recorder]
+    )
+    with client:
+        repo = Repository(client, store_config)
+        repo.ensure_indexes()
+        repo.audit_log.append([entry(minute, "ab"[minute % 2]) for minute in range(500)])
+        explainer = Explainer(client, recorder, store_config.database)
+
+        (plan,) = explainer.plans(lambda: repo.audit_log.page(tenants, limit=10, **filters))
+
+    of_tenants = {"newest": "tenant_list", "target": "target"}.get(index, f"tenant_{index}")
+    assert plan.indexes == {index if tenants is None else of_tenants}
+    assert not plan.stages & {"SORT", "COLLSCAN"}
+    assert plan.documents <= 11
+    assert plan.keys <= 2 * 11 + 1
