@@ -256,8 +256,15 @@ def _blamed(
     if name not in {field.name for field in fields}:
         return sentence(error), fields
     return "", [
-        replace(field, error=sentence(error)) if field.name == name else field for field in fields
+        replace(field, error=_told(field, error)) if field.name == name else field
+        for field in fields
     ]
+
+
+def _told(field: FormField, error: InvalidJob | DuplicateKey | KeyCollision) -> str:
+    """What an error says, of a field by its label."""
+    told, text = sentence(error), str(error)
+    return field.label + told[len(field.name) :] if text.startswith(f"{field.name} ") else told
 
 
 def _compared(field: FormField, stored: Mapping[str, str]) -> FormField:
