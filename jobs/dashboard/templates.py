@@ -13,6 +13,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from jobs import cron
+from jobs.api.representation import job_body
 from jobs.cron_words import in_words
 from jobs.dashboard.keyset import older_link, place_in
 from jobs.dashboard.page import (
@@ -147,7 +148,7 @@ def _template_page(
     }
     if isinstance(found, BrokenJob):
         title = str(found.document.get("idempotencyKey", found.id))
-        context |= {"broken": found, "document": pretty(exposed_value(found.document))}
+        context |= {"broken": found, "document": pretty(job_body(found))}
     else:
         title = found.idempotency_key
         context |= _facts(found, now) | {

@@ -33,6 +33,7 @@ DUE: Final = 5_000
 DUE_OF_A_TYPE: Final = DUE // len(TYPES)
 IN_FLIGHT: Final = 1_500
 DUE_TEMPLATES: Final = 100
+TEMPLATES: Final = 1_000
 UNANNOUNCED: Final = 1_000
 PRIORITIES: Final = {"noop": 10, "slow": 1_000, "flaky": 1, "log-message": 10}
 """Distinct priorities of the pending jobs of each type."""
@@ -96,7 +97,7 @@ def documents() -> Iterator[dict[str, Any]]:
         some(UNANNOUNCED, dead),
         (document | {"dlqPublishedAt": NOW} for document in some(2_000, dead)),
         some(DUE_TEMPLATES, a_template(scheduled_at=NOW - HOUR)),
-        some(900, a_template(scheduled_at=NOW + HOUR)),
+        some(TEMPLATES - DUE_TEMPLATES, a_template(scheduled_at=NOW + HOUR)),
     )
 
 
@@ -195,6 +196,20 @@ QUERIES: Final[dict[str, tuple[Callable[[Repository], object], int]]] = {
     "due templates": (lambda repo: repo.templates.due(now=NOW, limit=1_000), DUE_TEMPLATES),
     "some due templates": (lambda repo: repo.templates.due(now=NOW, limit=10), 10),
     "next template": (lambda repo: repo.templates.next_due(), 1),
+    "pauses that ended": (
+        lambda repo: repo.template_changes.ended_pauses(now=NOW, limit=10),
+        1,
+    ),
+    "next end of a pause": (lambda repo: repo.template_changes.next_end(), 1),
+    "page of templates": (lambda repo: repo.template_lists.page(None, limit=100), 101),
+    "page of a tenant's templates": (
+        lambda repo: repo.template_lists.page({"tenant-0"}, limit=100),
+        101,
+    ),
+    "page of templates by key": (
+        lambda repo: repo.template_lists.page(None, limit=100, key="no such key"),
+        TEMPLATES,
+    ),
     "count of a minute": (
         lambda repo: repo.dispatch.count_due("noop", since=NOW - HOUR, until=NOW, limit=1_000),
         1_000,

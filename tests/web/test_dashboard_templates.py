@@ -468,7 +468,10 @@ def test_a_template_that_was_edited_by_hand_breaks_no_page(pages: Services) -> N
     template = stored(pages)
     other = stored(pages, cron="nonsense")
     documents = pages.repository.jobs._jobs
-    documents.update_one({"_id": template.id}, {"$set": {"cron": 5, "missed": "x"}})
+    delivery = '{"url": "https://example.com", "secret": "sealed-text"}'
+    documents.update_one(
+        {"_id": template.id}, {"$set": {"cron": 5, "missed": "x", "delivery": delivery}}
+    )
     browser = browser_of("olga", a="operator")
 
     listed = browser.get(LIST)
@@ -477,5 +480,6 @@ def test_a_template_that_was_edited_by_hand_breaks_no_page(pages: Services) -> N
 
     assert (listed.status_code, shown.status_code, broken.status_code) == (200, 200, 200)
     assert "cannot be read" in text_of(shown)
+    assert b"sealed-text" not in shown.content
     assert "five fields" in text_of(broken)
     assert browser.get(path_of(template, "edit")).status_code == 404
