@@ -11,8 +11,10 @@ from django.urls import register_converter
 from jobs.dashboard import (
     audit,
     buckets,
+    dead_letters,
     definition_form,
     definitions,
+    operations,
     overview,
     template_forms,
     templates,
@@ -35,6 +37,11 @@ class Page(NamedTuple):
 
 PAGES: Final[tuple[Page, ...]] = (
     Page("overview/", overview.overview, "overview", "Overview"),
+    Page("dead-letters/", dead_letters.dead_letters, "dead_letters", "Dead letters"),
+    Page("dead-letters/<str:kind>/", dead_letters.dead_letters_act, "dead_letters_act"),
+    Page("operations/", operations.operations, "operations"),
+    Page("operations/<oid:id>/", operations.operation, "operation"),
+    Page("operations/<oid:id>/cancel/", operations.operation_cancel, "operation_cancel"),
     Page("templates/", templates.templates, "templates", "Templates"),
     Page("templates/new/", template_forms.template_new, "template_new"),
     Page("templates/preview/", template_forms.template_preview, "template_preview"),

@@ -181,7 +181,6 @@ CALLS: Final[Mapping[str, Call]] = {
     "nodes.report": lambda repo: repo.nodes.report(Node("e1", "executor", NOW), now=NOW),
     "nodes.live": lambda repo: repo.nodes.live(role="executor", seen_since=NOW),
     "nodes.remove": lambda repo: repo.nodes.remove("e1"),
-    "dead_letters.assign_groups": lambda repo: repo.dead_letters.assign_groups(),
     "buckets.newest": lambda repo: repo.buckets.newest(until=NOW),
     "buckets.recent": lambda repo: repo.buckets.recent(limit=1),
     "buckets.insert": lambda repo: repo.buckets.insert(NOW, due=1, by="s1", term=1, now=NOW),
