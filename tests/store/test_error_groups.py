@@ -61,6 +61,22 @@ def test_what_cannot_be_read_or_fired_is_in_a_group(repo: Repository, documents:
     assert group_of(documents, template.id) == "# is no minute"
 
 
+@pytest.mark.parametrize("move", ["redrive", "discard"])
+def test_what_is_no_dead_letter_any_more_is_in_no_group(
+    repo: Repository, documents: Documents, move: str
+) -> None:
+    template = a_template()
+    repo.jobs.insert([template])
+    repo.templates.dead_letter(template.id, reason="why", now=NOW)
+
+    if move == "redrive":
+        repo.interventions.redrive(template.id, due_at=NOW, now=NOW)
+    else:
+        repo.interventions.discard(template.id, now=NOW)
+
+    assert group_of(documents, template.id) is None
+
+
 def test_older_dead_letters_get_their_group_by_migrate(
     repo: Repository, documents: Documents
 ) -> None:

@@ -17,6 +17,7 @@ from pymongo import MongoClient
 from chronos_site.env import StoreConfig
 from devstack.mongo import Mongod
 from jobs import attempts
+from jobs.bulk import Filter
 from jobs.lifecycle import Job, Status, job_id_for, shard_of
 from jobs.messages import shards_of
 from jobs.repository import Repository
@@ -292,3 +293,25 @@ def test_no_filter_makes_a_list_sort_or_read_other_tenants_jobs(
 
     assert not plan.stages & {"SORT", "COLLSCAN"}
     assert plan.documents <= STORED // 5 or "template_runs" in plan.indexes
+
+
+@pytest.mark.parametrize("tenants", [None, ["tenant-1"]])
+def test_groups_of_dead_letters_are_counted_without_a_look_at_any(
+    store: Store, tenants: list[str] | None
+) -> None:
+    plan = store.plan(lambda repo: repo.dead_letter_lists.groups(Filter(), tenants))
+
+    assert plan.documents == 0
+    assert plan.keys <= 3_000 // (1 if tenants is None else 5) + 10
+    assert plan.indexes == {"dead_letters" if tenants is None else "dead_letters_of_tenant"}
+
+
+@pytest.mark.parametrize("wanted", [Filter(), Filter(job_type="noop", until=NOW)])
+def test_a_page_of_dead_letters_looks_at_little_more_than_it_shows(
+    store: Store, wanted: Filter
+) -> None:
+    plan = store.plan(lambda repo: repo.dead_letter_lists.page(wanted, ["tenant-1"], limit=50))
+
+    assert plan.returned == 51
+    assert plan.documents == 51
+    assert "SORT" not in plan.stages
