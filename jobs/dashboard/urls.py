@@ -14,6 +14,7 @@ from jobs.dashboard import (
     dead_letters,
     definition_form,
     definitions,
+    nodes,
     operations,
     overview,
     template_forms,
@@ -54,6 +55,7 @@ PAGES: Final[tuple[Page, ...]] = (
     Page("definitions/new/", definition_form.definition_new, "definition_new"),
     Page("definitions/edit/", definition_form.definition_edit, "definition_edit"),
     Page("definitions/delete/", definitions.definition_delete, "definition_delete"),
+    Page("nodes/", nodes.nodes, "nodes", "Nodes"),
     Page("buckets/", buckets.buckets, "buckets", "Buckets"),
     Page("audit/", audit.audit, "audit", "Audit log"),
 )

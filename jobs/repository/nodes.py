@@ -1,12 +1,13 @@
-"""Which processes are alive, and how much the executors among them can take."""
+"""Which processes are alive, what they do, and how much the executors among them can take."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from pymongo import WriteConcern
+from pymongo import DESCENDING, WriteConcern
 from pymongo.collection import Collection
 
 from jobs.repository.outages import outages_named
@@ -14,9 +15,10 @@ from jobs.repository.outages import outages_named
 # What was put in by hand must not make the other processes unreadable.
 _READABLE = {
     "$jsonSchema": {
-        "required": ["jobTypes", "capacity", "startedAt"],
+        "required": ["role", "jobTypes", "capacity", "startedAt"],
         "properties": {
             "_id": {"bsonType": "string"},
+            "role": {"bsonType": "string"},
             "jobTypes": {"bsonType": "array", "items": {"bsonType": "string"}},
             "capacity": {"bsonType": ["int", "long"]},
             "startedAt": {"bsonType": "date"},
@@ -25,11 +27,16 @@ _READABLE = {
 }
 
 
+_SHOWN_NUMBERS: Final = ("slots", "busy", "term", "shards")
+_MOST: Final = 500
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A process that serves a role.
 
-    `capacity` is what an executor can hold at once: running plus prefetch; 0 when draining.
+    `capacity` is what an executor can hold at once: running plus prefetch; 0 when draining. The
+    fields after it are for people to see; None where they do not apply.
     """
 
     name: str
@@ -37,6 +44,24 @@ class Node:
     started_at: datetime
     job_types: tuple[str, ...] = ()
     capacity: int = 0
+    slots: int | None = None
+    """Executor: jobs that it runs at once, at most."""
+    busy: int | None = None
+    """Executor: jobs that it runs."""
+    is_draining: bool = False
+    """Executor: it takes no more, and ends soon."""
+    term: int | None = None
+    """Scheduler: the number of the term in which it leads; None: it stands by."""
+    shards: int | None = None
+    """Fan-out worker: how many it owns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A process, and when it reported last."""
+
+    node: Node
+    at: datetime
 
 
 class NodeStore:
@@ -49,35 +74,56 @@ class NodeStore:
     @outages_named()
     def report(self, node: Node, *, now: datetime) -> None:
         """Say that a process is alive and what it can take."""
-        self._nodes.replace_one(
-            {"_id": node.name},
-            {
-                "_id": node.name,
-                "role": node.role,
-                "jobTypes": list(node.job_types),
-                "capacity": node.capacity,
-                "startedAt": node.started_at,
-                "seenAt": now,
-            },
-            upsert=True,
-        )
+        document = {
+            "_id": node.name,
+            "role": node.role,
+            "jobTypes": list(node.job_types),
+            "capacity": node.capacity,
+            "draining": node.is_draining,
+            "startedAt": node.started_at,
+            "seenAt": now,
+        }
+        for name in _SHOWN_NUMBERS:
+            if (value := getattr(node, name)) is not None:
+                document[name] = value
+        self._nodes.replace_one({"_id": node.name}, document, upsert=True)
 
     @outages_named()
     def live(self, *, role: str, seen_since: datetime) -> list[Node]:
         """The processes of a role that reported since an instant."""
         query = {"role": role, "seenAt": {"$gte": seen_since}, **_READABLE}
+        return [_node(document) for document in self._nodes.find(query)]
+
+    @outages_named()
+    def seen(self, *, since: datetime) -> list[Seen]:
+        """The processes of all roles that reported since an instant, the latest first, at most 500.
+
+        Those that left in good order are not among them; one that was killed is forgotten after a
+        day.
+        """
+        query = {"seenAt": {"$gte": since}, **_READABLE}
+        found = self._nodes.find(query, limit=_MOST).sort("seenAt", DESCENDING)
         return [
-            Node(
-                document["_id"],
-                document["role"],
-                document["startedAt"],
-                tuple(document["jobTypes"]),
-                document["capacity"],
-            )
-            for document in self._nodes.find(query)
+            Seen(_node(document), document["seenAt"])
+            for document in found
+            # An array of dates would also be found.
+            if isinstance(document["seenAt"], datetime)
         ]
 
     @outages_named()
     def remove(self, name: str) -> None:
         """Forget a process that leaves."""
         self._nodes.delete_one({"_id": name})
+
+
+def _node(document: Mapping[str, Any]) -> Node:
+    shown = {name: value for name in _SHOWN_NUMBERS if isinstance(value := document.get(name), int)}
+    return Node(
+        document["_id"],
+        document["role"],
+        document["startedAt"],
+        tuple(document["jobTypes"]),
+        document["capacity"],
+        is_draining=document.get("draining") is True,
+        **shown,
+    )

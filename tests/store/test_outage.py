@@ -180,6 +180,7 @@ CALLS: Final[Mapping[str, Call]] = {
     "templates.dead_letter": lambda repo: repo.templates.dead_letter(JOB.id, reason="why", now=NOW),
     "nodes.report": lambda repo: repo.nodes.report(Node("e1", "executor", NOW), now=NOW),
     "nodes.live": lambda repo: repo.nodes.live(role="executor", seen_since=NOW),
+    "nodes.seen": lambda repo: repo.nodes.seen(since=NOW),
     "nodes.remove": lambda repo: repo.nodes.remove("e1"),
     "buckets.newest": lambda repo: repo.buckets.newest(until=NOW),
     "buckets.recent": lambda repo: repo.buckets.recent(limit=1),
