@@ -30,6 +30,7 @@ def test_loopback_may_be_delivered_to(tmp_path: Path) -> None:
 def test_what_is_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DELIVERY_ALLOWED_NETWORKS", "10.0.0.0/8")
     monkeypatch.setenv("ENCRYPTION_KEYS", "mine")
+    monkeypatch.setenv("SECRET_KEY", "mine too")
 
     assert development_settings(tmp_path) == {}
     assert list(tmp_path.iterdir()) == []
