@@ -19,9 +19,11 @@ from executor.pool import Means, Pool
 from executor.starter import Starter
 from executor.writer import Writer
 from jobs import attempts
+from jobs.bookkeeping import Bookkeeper
 from jobs.broker.publisher import Publisher
 from jobs.broker.subscription import Subscription
 from jobs.errors import StoreUnavailable
+from jobs.repeating import Repeater
 from jobs.repository import Repository
 from jobs.repository.nodes import Node
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _FLUSH = timedelta(seconds=10)
+_COUNT_EVERY = timedelta(seconds=5)
 
 
 class Executor:
@@ -68,7 +71,12 @@ class Executor:
         self._holdings = Holdings(room, pool.name)
         self._publisher = Publisher(broker, name)
         self._announcer = Announcer(repository, self._publisher)
-        self._writer = Writer(repository, self._holdings, self._announcer, self._give_up)
+        self._bookkeeper = Bookkeeper(repository.statistics)
+        # In a thread of its own: neither ends nor leases wait for it.
+        self._counting = Repeater(self._bookkeeper.flush, every=_COUNT_EVERY, name="statistics")
+        self._writer = Writer(
+            repository, self._holdings, self._announcer, self._bookkeeper, self._give_up
+        )
         self._logs = AttemptLogs(
             repository.attempt_logs,
             lines=config.log_lines,
@@ -125,6 +133,9 @@ class Executor:
         self._crew.close()
         self._logs.close()
         self._writer.close()
+        self._counting.close()
+        if not self._give_up.is_set():
+            self._bookkeeper.close()
         self._heartbeat.close()
         self._announcer.close()
         self._publisher.close()

@@ -119,7 +119,14 @@ class Heartbeat:
         if high > low * _NOTABLE_CHANGE or at - self._reported_at >= _REPORT_SECONDS:
             now = self._repository.clock.now()
             self._holdings.room.limit = capacity + self._spare_room
-            self._repository.nodes.report(replace(self._node, capacity=capacity), now=now)
+            node = replace(
+                self._node,
+                capacity=capacity,
+                slots=self._slots,
+                busy=self._holdings.count_working(),
+                is_draining=self._draining,
+            )
+            self._repository.nodes.report(node, now=now)
             self._capacity = capacity
             self._reported_at = at
             self._capacity_shown.set(capacity)

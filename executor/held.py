@@ -125,6 +125,10 @@ class Holdings:
         with self._lock:
             return list(self._by_id.values())
 
+    def count_working(self) -> int:
+        """How many a worker has taken up, and whose end is not decided."""
+        return sum(held.working_since is not None and not held.is_settled for held in self.all())
+
     def wait_empty(self, timeout: float) -> bool:
         """Whether nothing is held any more, waiting up to `timeout` seconds for it."""
         with self._lock:

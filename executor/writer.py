@@ -11,6 +11,7 @@ from executor.announcer import Announcer
 from executor.batches import batches
 from executor.held import Held, Holdings
 from executor.metrics import JOBS, LOST_CLAIMS
+from jobs.bookkeeping import Bookkeeper
 from jobs.executions import execution_of
 from jobs.lifecycle import Finish, Status
 from jobs.loop import persist
@@ -31,6 +32,7 @@ class Writer:
         repository: Repository,
         holdings: Holdings,
         announcer: Announcer,
+        bookkeeper: Bookkeeper,
         give_up: threading.Event,
     ) -> None:
         """Start the thread.
@@ -39,11 +41,13 @@ class Writer:
             repository: where the ends go.
             holdings: what to release.
             announcer: told of each dead letter.
+            bookkeeper: counts the ends.
             give_up: set when MongoDB is no longer waited for.
         """
         self._repository = repository
         self._holdings = holdings
         self._announcer = announcer
+        self._bookkeeper = bookkeeper
         self._give_up = give_up
         self._queue: SimpleQueue[Ending | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -93,6 +97,7 @@ class Writer:
             logger.error("%d ends were not written: MongoDB is away", len(batch))
             return
         LOST_CLAIMS.inc(len(batch) - written)
+        self._bookkeeper.note((held.job, finish) for held, finish in batch)
         for held, finish in batch:
             JOBS.labels(held.job.job_type, finish.attempt.outcome).inc()
             if finish.status is Status.DLQ:

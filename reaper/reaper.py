@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from jobs import attempts
+from jobs.bookkeeping import Bookkeeper
 from jobs.broker.publisher import Publisher
 from jobs.errors import StoreUnavailable
 from jobs.lifecycle import Finish, Job, Outcome
@@ -43,6 +44,7 @@ class Reaper:
         self._repository = repository
         self._publisher = publisher
         self._stop = stop
+        self._bookkeeper = Bookkeeper(repository.statistics)
         # Who starts now may start because MongoDB is back.
         self._had_outage = True
 
@@ -93,7 +95,12 @@ class Reaper:
     def _take_back(self, now: datetime) -> bool:
         expired = self._repository.recovery.expired(now=now, limit=_BATCH)
         finishes = [_lost(job, now) for job in expired]
-        _count("running", self._repository.recovery.take_back(finishes, now=now))
+        taken = self._repository.recovery.take_back(finishes, now=now)
+        _count("running", taken)
+        # Where some were finished or extended meanwhile it is not known which; charts need no more
+        # than how many.
+        self._bookkeeper.note(list(zip(expired, finishes, strict=True))[:taken])
+        self._bookkeeper.flush()
         return len(expired) == _BATCH
 
     def _announce(self, now: datetime) -> bool:

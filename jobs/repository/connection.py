@@ -30,6 +30,7 @@ from jobs.repository.nodes import NodeStore
 from jobs.repository.outages import outages_named
 from jobs.repository.recovery import RecoveryStore
 from jobs.repository.sealed import SealedStore
+from jobs.repository.statistics import StatisticsStore
 from jobs.repository.template_changes import TemplateChangeStore
 from jobs.repository.template_lists import TemplateListStore
 from jobs.repository.templates import TemplateStore
@@ -75,9 +76,9 @@ class Repository:
         self.claims = ClaimStore(collection, retention)
         self.recovery = RecoveryStore(collection, retention, self.executions)
         self.dead_letters = DeadLetterStore(collection)
-        self.census = Census(collection)
         self.dead_letter_lists = DeadLetterLists(collection)
         self.bulk = BulkStore(self._database["bulk_operations"], collection, self.audit_log)
+        self.census = Census(collection)
         self.templates = TemplateStore(collection, retention)
         self.definitions = DefinitionStore(self._database["definitions"], self.audit_log)
         self.uses = UseStore(collection, self._database["definitions"], self.audit_log)
@@ -87,6 +88,7 @@ class Repository:
         self.nodes = NodeStore(self._database["nodes"])
         self.attempt_logs = AttemptLogStore(self._database["attempt_logs"], config.retention_logs)
         self.buckets = BucketStore(self._database["schedule_buckets"])
+        self.statistics = StatisticsStore(self._database["statistics"])
 
     @classmethod
     def connect(cls, config: StoreConfig) -> Repository:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError
 
-_DUPLICATE_KEY: Final = 11000
+DUPLICATE_KEY: Final = 11000
 
 
 def insert_new(collection: Collection[dict[str, Any]], documents: Sequence[dict[str, Any]]) -> None:
@@ -18,7 +18,7 @@ def insert_new(collection: Collection[dict[str, Any]], documents: Sequence[dict[
     try:
         collection.insert_many(documents, ordered=False)
     except BulkWriteError as exc:
-        is_there = all(error["code"] == _DUPLICATE_KEY for error in exc.details["writeErrors"])
+        is_there = all(error["code"] == DUPLICATE_KEY for error in exc.details["writeErrors"])
         if not is_there or exc.details["writeConcernErrors"]:
             raise
 

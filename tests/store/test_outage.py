@@ -34,6 +34,7 @@ from jobs.repository.nodes import Node
 from jobs.repository.outages import outages_named
 from jobs.repository.templates import Advance
 from jobs.repository.transactions import in_transaction
+from jobs.statistics import Resolution, Stretch, Tally
 from tests.builders import NOW, a_job, a_template
 
 JOB: Final = a_job(status=Status.RUNNING, claim_id="c1")
@@ -43,6 +44,7 @@ DEFINITION: Final = Definition(
     tenant_id="tenant-a", name="hook", version=1, job_type="noop", created_at=NOW, updated_at=NOW
 )
 EXECUTION: Final = execution_of(JOB, END)
+STRETCH: Final = Stretch(Resolution.MINUTE, NOW, "noop", None)
 LEASE: Final = timedelta(minutes=5)
 BOUND_SECONDS: Final = 20.0
 """Server selection takes 5 s, some methods are tried twice, and all of them at the same time."""
@@ -124,8 +126,6 @@ CALLS: Final[Mapping[str, Call]] = {
     "attempt_logs.find": lambda repo: repo.attempt_logs.find(EXECUTION.id),
     "dead_letters.unannounced": lambda repo: repo.dead_letters.unannounced(before=NOW, limit=1),
     "dead_letters.mark_announced": lambda repo: repo.dead_letters.mark_announced([JOB.id], now=NOW),
-    "census.by_status": lambda repo: repo.census.by_status(limit=1),
-    "templates.due": lambda repo: repo.templates.due(now=NOW, limit=1),
     "dead_letter_lists.groups": lambda repo: repo.dead_letter_lists.groups(Filter(), None),
     "dead_letter_lists.page": lambda repo: repo.dead_letter_lists.page(Filter(), None, limit=1),
     "bulk.start": lambda repo: repo.bulk.start(
@@ -147,6 +147,8 @@ CALLS: Final[Mapping[str, Call]] = {
         JOB.id, size=1, pause=LEASE, runner="r1", now=NOW
     ),
     "dead_letters.assign_groups": lambda repo: repo.dead_letters.assign_groups(),
+    "census.by_status": lambda repo: repo.census.by_status(limit=1),
+    "templates.due": lambda repo: repo.templates.due(now=NOW, limit=1),
     "templates.next_due": lambda repo: repo.templates.next_due(),
     "templates.with_live_runs": lambda repo: repo.templates.with_live_runs([JOB.id]),
     "template_changes.create": lambda repo: repo.template_changes.create(a_template()),
@@ -182,6 +184,10 @@ CALLS: Final[Mapping[str, Call]] = {
     "nodes.live": lambda repo: repo.nodes.live(role="executor", seen_since=NOW),
     "nodes.seen": lambda repo: repo.nodes.seen(since=NOW),
     "nodes.remove": lambda repo: repo.nodes.remove("e1"),
+    "statistics.add": lambda repo: repo.statistics.add({STRETCH: Tally(completed=1)}, batch="b"),
+    "statistics.read": lambda repo: repo.statistics.read(
+        Resolution.MINUTE, since=NOW, tenants=None
+    ),
     "buckets.newest": lambda repo: repo.buckets.newest(until=NOW),
     "buckets.recent": lambda repo: repo.buckets.recent(limit=1),
     "buckets.insert": lambda repo: repo.buckets.insert(NOW, due=1, by="s1", term=1, now=NOW),

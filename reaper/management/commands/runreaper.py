@@ -6,6 +6,7 @@ from threading import Thread
 
 from jobs.broker.publisher import Publisher
 from jobs.loop import run
+from jobs.presence import Presence
 from jobs.role_command import Duty, RoleCommand
 from reaper.bulk import BulkRunner
 from reaper.reaper import Reaper
@@ -32,7 +33,8 @@ class Command(RoleCommand):
         clock = duty.repository.clock.now
         # Neither waits for the other.
         beside = Thread(target=run, args=(bulk,), kwargs={"clock": clock, "stop": duty.stop})
-        beside.start()
-        run(reaper, clock=clock, stop=duty.stop)
-        beside.join()
+        with Presence(duty.repository, duty.name, self.role):
+            beside.start()
+            run(reaper, clock=clock, stop=duty.stop)
+            beside.join()
         publisher.close()

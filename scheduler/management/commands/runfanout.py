@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jobs.broker.publisher import Publisher
 from jobs.broker.topics import require_topics
 from jobs.errors import ConfigError
 from jobs.loop import persist
+from jobs.presence import Presence
 from jobs.registry import known_types
+from jobs.repository.nodes import Node
 from jobs.role_command import Duty, RoleCommand
 from scheduler.fanout import FanoutWorker, describe
 
@@ -33,7 +37,7 @@ class Command(RoleCommand):
         job_types = known_types()
         persist(lambda: require_topics(config.broker, job_types, fans_out=True), stop=duty.stop)
         publisher = Publisher(config.broker, duty.name)
-        self._worker = FanoutWorker(
+        self._worker = worker = FanoutWorker(
             duty.name,
             config.scheduler,
             config.broker,
@@ -41,5 +45,10 @@ class Command(RoleCommand):
             publisher=publisher,
             job_types=job_types,
         )
-        self._worker.run(duty.stop)
+
+        def describe(node: Node) -> Node:
+            return replace(node, shards=len(worker.shards or ()))
+
+        with Presence(duty.repository, duty.name, self.role, describe):
+            worker.run(duty.stop)
         publisher.close()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jobs.broker.publisher import Publisher
 from jobs.broker.topics import require_topics
 from jobs.loop import persist
+from jobs.presence import Presence
 from jobs.registry import known_types
+from jobs.repository.nodes import Node
 from jobs.role_command import Duty, RoleCommand
 from scheduler.leadership import elector_for
 from scheduler.scheduler import Scheduler
@@ -32,12 +36,18 @@ class Command(RoleCommand):
             stop=duty.stop,
         )
         publisher = Publisher(config.broker, duty.name)
-        self._scheduler = Scheduler(
+        self._scheduler = scheduler = Scheduler(
             duty.name,
             config.scheduler,
             repository=duty.repository,
             publisher=publisher,
             job_types=job_types,
         )
-        self._scheduler.run(elector_for(config.election, duty.name), duty.stop)
+
+        def describe(node: Node) -> Node:
+            term = scheduler.term
+            return node if term is None else replace(node, term=term.number)
+
+        with Presence(duty.repository, duty.name, self.role, describe):
+            scheduler.run(elector_for(config.election, duty.name), duty.stop)
         publisher.close()
