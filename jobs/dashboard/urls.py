@@ -14,6 +14,8 @@ from jobs.dashboard import (
     dead_letters,
     definition_form,
     definitions,
+    job,
+    job_actions,
     nodes,
     operations,
     overview,
@@ -38,6 +40,8 @@ class Page(NamedTuple):
 
 PAGES: Final[tuple[Page, ...]] = (
     Page("overview/", overview.overview, "overview", "Overview"),
+    Page("jobs/<oid:id>/", job.job, "job"),
+    Page("jobs/<oid:id>/<str:action>/", job_actions.job_action, "job_action"),
     Page("dead-letters/", dead_letters.dead_letters, "dead_letters", "Dead letters"),
     Page("dead-letters/<str:kind>/", dead_letters.dead_letters_act, "dead_letters_act"),
     Page("operations/", operations.operations, "operations"),

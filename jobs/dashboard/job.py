@@ -1,0 +1,232 @@
+"""One job: what happened to it, what each attempt said, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from bson import ObjectId
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_safe
+
+from jobs.api.representation import job_body
+from jobs.dashboard.page import PageRequest, access, page, require_tenant, use_cases
+from jobs.dashboard.pretty import pretty
+from jobs.dashboard.rights import Right
+from jobs.dashboard.timeline import timeline
+from jobs.errors import UnreadableExecution
+from jobs.executions import AttemptLog, Execution, execution_id
+from jobs.exposure import exposed_delivery, exposed_text, exposed_value
+from jobs.lifecycle import IN_FLIGHT, LIVE, Job, Status
+from jobs.repository.documents import BrokenJob
+from jobs.repository.executions import Wanted
+
+_ATTEMPTS: Final = 50
+_ENTRIES: Final = 50
+_OPENED: Final = 5
+"""Attempts whose logs and answers are read with the page; the others by a link."""
+_LARGE: Final = 2_048
+_SOON: Final = timedelta(minutes=1)
+_WATCHED_SECONDS: Final = 2
+_ALLOWED: Final[Mapping[str, tuple[Status, ...]]] = {
+    "cancel": LIVE,
+    "redrive": (Status.DLQ, Status.CANCELLED),
+    "discard": (Status.DLQ,),
+    "run": (Status.PENDING,),
+    "reschedule": (Status.PENDING,),
+    "priority": (Status.PENDING,),
+    "clone": tuple(Status),
+}
+"""In which statuses each action can be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One attempt as the page shows it."""
+
+    id: str
+    number: int
+    executor: str
+    started_at: datetime | None
+    lasted: timedelta | None
+    outcome: str
+    error: str | None = None
+    error_class: str | None = None
+    response_code: int | None = None
+    excerpt: str | None = None
+    log: AttemptLog | None = None
+    is_opened: bool = False
+    """Its log and answer were looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A value to be shown in a box of its own."""
+
+    title: str
+    text: str
+
+    @property
+    def is_folded(self) -> bool:
+        return len(self.text) > _LARGE
+
+
+@require_safe
+def job(request: PageRequest, id: ObjectId) -> HttpResponse:
+    """/admin/jobs/<id>/"""
+    found = find_job(request, id)
+    if isinstance(found, Job) and found.is_template:
+        return redirect("admin:template", id)
+    return job_page(request, found)
+
+
+def find_job(request: HttpRequest, job_id: ObjectId, right: Right = Right.VIEW) -> Job | BrokenJob:
+    """A job in whose tenant the user has a right.
+
+    Raises:
+        JobNotFound, Http404: there is none, or it is none of the user's.
+        PermissionDenied: the right is missing.
+    """
+    found = use_cases().repository.jobs.read(job_id)
+    tenant_id = found.tenant_id if isinstance(found, Job) else str(found.document.get("tenantId"))
+    require_tenant(request, tenant_id, right)
+    return found
+
+
+def job_page(
+    request: PageRequest,
+    found: Job | BrokenJob,
+    *,
+    typed: Mapping[str, str] | None = None,
+    problems: Mapping[str, str] | None = None,
+) -> HttpResponse:
+    """The page of a job.
+
+    Args:
+        request: it.
+        found: the job.
+        typed: what the fields of its forms are to hold.
+        problems: what is wrong with that, by field.
+    """
+    now = use_cases().repository.clock.now()
+    context: dict[str, Any] = {
+        "now": now,
+        "id": found.id,
+        "typed": typed or {},
+        "problems": problems or {},
+        "raw": pretty(job_body(found)),
+    }
+    if isinstance(found, BrokenJob):
+        title = str(found.document.get("idempotencyKey", found.id))
+        tenant_id, status = str(found.document.get("tenantId")), found.document.get("status")
+        context |= {"broken": found}
+    else:
+        title, tenant_id, status = found.idempotency_key, found.tenant_id, found.status
+        context |= _facts(request, found, now)
+    allowed = frozenset(name for name, statuses in _ALLOWED.items() if status in statuses)
+    context["allowed"] = allowed if access(request).may(tenant_id, Right.OPERATE) else frozenset()
+    return page(
+        request,
+        "dashboard/job.html",
+        f"Job {title}",
+        context,
+        status=422 if problems else 200,
+        refresh_seconds=_WATCHED_SECONDS if _is_watched(found, now) else None,
+    )
+
+
+def _is_watched(found: Job | BrokenJob, now: datetime) -> bool:
+    """Whether something is about to happen to it."""
+    if isinstance(found, BrokenJob):
+        return False
+    is_soon = found.status is Status.PENDING and found.scheduled_at < now + _SOON
+    return is_soon or found.status in IN_FLIGHT
+
+
+def _facts(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
+    repository = use_cases().repository
+    executions, older = repository.executions.page(Wanted(job_id=job.id), limit=_ATTEMPTS)
+    entries, _ = repository.audit_log.page(
+        access(request).tenants, limit=_ENTRIES, target=str(job.id)
+    )
+    asked = request.GET.get("attempt", "")
+    rows = [
+        _row(execution, is_opened=place < _OPENED or execution.id == asked)
+        for place, execution in enumerate(executions)
+    ]
+    if job.status is Status.RUNNING:
+        rows.insert(0, _running_row(job, now))
+    return {
+        "job": job,
+        "lag": _lag(job, executions, now),
+        "events": timeline(job, executions, entries, now),
+        "attempts": rows,
+        "has_more_attempts": older is not None,
+        "entries": entries,
+        "texts": list(_texts(job)),
+    }
+
+
+def _lag(job: Job, executions: list[Execution], now: datetime) -> timedelta | None:
+    """How late the last attempt began, or how late the next one is by now."""
+    if job.status in (Status.PENDING, Status.QUEUED, Status.CLAIMED):
+        return max(now - job.scheduled_at, timedelta(0)) if job.scheduled_at < now else None
+    started_at = executions[0].attempt.started_at if executions else job.started_at
+    return None if started_at is None else max(started_at - job.scheduled_at, timedelta(0))
+
+
+def _row(execution: Execution, *, is_opened: bool) -> AttemptRow:
+    attempt = execution.attempt
+    excerpt, log = None, None
+    if is_opened:
+        excerpt = _excerpt(execution) if attempt.response is not None else None
+        log = use_cases().repository.attempt_logs.find(execution.id)
+    return AttemptRow(
+        execution.id,
+        attempt.number,
+        attempt.executor,
+        attempt.started_at,
+        attempt.finished_at - attempt.started_at,
+        str(attempt.outcome),
+        attempt.error,
+        attempt.error_class,
+        attempt.response.code if attempt.response else None,
+        excerpt,
+        log,
+        is_opened,
+    )
+
+
+def _excerpt(execution: Execution) -> str | None:
+    try:
+        whole = use_cases().repository.executions.find(execution.id)
+    except UnreadableExecution:
+        return None
+    return whole.attempt.response.excerpt if whole and whole.attempt.response else None
+
+
+def _running_row(job: Job, now: datetime) -> AttemptRow:
+    shown_id = execution_id(job.id, job.claim_id or "")
+    return AttemptRow(
+        shown_id,
+        job.attempts + 1,
+        job.claimed_by or "",
+        job.started_at,
+        None if job.started_at is None else now - job.started_at,
+        str(Status.RUNNING),
+        log=use_cases().repository.attempt_logs.find(shown_id),
+        is_opened=True,
+    )
+
+
+def _texts(job: Job) -> list[Text]:
+    values = {
+        "Payload": None if job.payload is None else exposed_text(job.payload),
+        "Result": None if job.result is None else exposed_text(job.result),
+        "Delivery": None if job.delivery is None else exposed_delivery(job.delivery),
+        "Retry policy": None if job.retry is None else exposed_value(job.retry),
+    }
+    return [Text(title, pretty(value)) for title, value in values.items() if value is not None]
