@@ -16,6 +16,7 @@ from jobs.dashboard import (
     definitions,
     job,
     job_actions,
+    jobs,
     nodes,
     operations,
     overview,
@@ -40,6 +41,7 @@ class Page(NamedTuple):
 
 PAGES: Final[tuple[Page, ...]] = (
     Page("overview/", overview.overview, "overview", "Overview"),
+    Page("jobs/", jobs.jobs, "jobs", "Jobs"),
     Page("jobs/<oid:id>/", job.job, "job"),
     Page("jobs/<oid:id>/<str:action>/", job_actions.job_action, "job_action"),
     Page("dead-letters/", dead_letters.dead_letters, "dead_letters", "Dead letters"),

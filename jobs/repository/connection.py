@@ -25,6 +25,7 @@ from jobs.repository.definitions import DefinitionStore
 from jobs.repository.dispatch import DispatchStore
 from jobs.repository.executions import ExecutionStore
 from jobs.repository.interventions import InterventionStore
+from jobs.repository.job_lists import JobLists
 from jobs.repository.jobs import JobStore
 from jobs.repository.nodes import NodeStore
 from jobs.repository.outages import outages_named
@@ -65,6 +66,7 @@ class Repository:
         collection = self._database["jobs"]
         self.clock = StoreClock(client)
         self.jobs = JobStore(collection)
+        self.job_lists = JobLists(collection)
         self.executions = ExecutionStore(self._database["executions"], config.retention_executions)
         self.audit_log = AuditLog(self._database["audit_log"])
         self.interventions = InterventionStore(collection, self.executions, self.audit_log)

@@ -20,6 +20,9 @@ IN_FLIGHT_INDEX: Final = "in_flight"
 TEMPLATES_DUE: Final = "templates_due"
 LIVE_RUNS: Final = "live_runs"
 UNANNOUNCED: Final = "unannounced"
+RETRYING: Final = "retrying"
+CANCELLED: Final = "cancelled"
+TEMPLATE_RUNS: Final = "template_runs"
 DEAD_LETTERS: Final = "dead_letters"
 DEAD_LETTERS_OF_TENANT: Final = "dead_letters_of_tenant"
 TENANT_LIST: Final = "tenant_list"
@@ -105,6 +108,25 @@ JOBS: Final = (
         name=DEAD_LETTERS_OF_TENANT,
         partialFilterExpression={"status": str(Status.DLQ)},
     ),
+    # Lists of all tenants, newest first. It is touched by no move: +0.4 % of their time.
+    IndexModel([("createdAt", DESCENDING), ("_id", DESCENDING)], name=NEWEST),
+    # The same for what few jobs come to. One index each for all tenants and for one: the tenant
+    # stands in it, so that those of others are not fetched.
+    *(
+        IndexModel(
+            [("status", ASCENDING), ("createdAt", DESCENDING), ("_id", DESCENDING), *also],
+            name=name,
+            partialFilterExpression=which,
+        )
+        for name, also, which in (
+            (
+                RETRYING,
+                [("tenantId", ASCENDING), ("attempts", ASCENDING)],
+                {"status": str(Status.PENDING), KIND: RUNNABLE, "attempts": {"$gt": 0}},
+            ),
+            (CANCELLED, [("tenantId", ASCENDING)], {"status": str(Status.CANCELLED)}),
+        )
+    ),
     # Lists of a tenant, newest first, and the cursor; then the same for its dead letters and for
     # one template's runs.
     IndexModel(
@@ -118,7 +140,7 @@ JOBS: Final = (
     ),
     IndexModel(
         [("templateId", ASCENDING), ("createdAt", DESCENDING), ("_id", DESCENDING)],
-        name="template_runs",
+        name=TEMPLATE_RUNS,
         partialFilterExpression={"templateId": {"$exists": True}},
     ),
     # Whether templates use a definition, before it is deleted.

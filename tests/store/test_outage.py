@@ -30,6 +30,7 @@ from jobs.lifecycle import Status
 from jobs.repository import Repository, connection
 from jobs.repository.attempt_logs import LogBatch
 from jobs.repository.executions import Wanted
+from jobs.repository.job_lists import Wanted as JobsWanted
 from jobs.repository.nodes import Node
 from jobs.repository.outages import outages_named
 from jobs.repository.templates import Advance
@@ -128,6 +129,9 @@ CALLS: Final[Mapping[str, Call]] = {
     "dead_letters.mark_announced": lambda repo: repo.dead_letters.mark_announced([JOB.id], now=NOW),
     "dead_letter_lists.groups": lambda repo: repo.dead_letter_lists.groups(Filter(), None),
     "dead_letter_lists.page": lambda repo: repo.dead_letter_lists.page(Filter(), None, limit=1),
+    "job_lists.page": lambda repo: repo.job_lists.page(JobsWanted(), None, limit=1),
+    "job_lists.search": lambda repo: repo.job_lists.search("key", None),
+    "job_lists.counts": lambda repo: repo.job_lists.counts(None),
     "bulk.start": lambda repo: repo.bulk.start(
         Operation(
             id=ObjectId(),

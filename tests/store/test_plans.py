@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from itertools import chain, islice
 from itertools import count as counter
@@ -22,6 +22,7 @@ from jobs.lifecycle import Job, Status, job_id_for, shard_of
 from jobs.messages import shards_of
 from jobs.repository import Repository
 from jobs.repository.documents import to_document
+from jobs.repository.job_lists import COUNTED, LOOKED_AT, Tab, Wanted
 from jobs.repository.templates import Advance
 from tests.builders import NOW, a_job, a_template
 from tests.store.plans import Explainer, Plan, Recorder
@@ -315,3 +316,31 @@ def test_a_page_of_dead_letters_looks_at_little_more_than_it_shows(
     assert plan.returned == 51
     assert plan.documents == 51
     assert "SORT" not in plan.stages
+
+
+@pytest.mark.parametrize("tenants", [None, ["tenant-1"], ["tenant-1", "tenant-2"]], ids=str)
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        *(Wanted(tab=tab) for tab in Tab),
+        Wanted(tab=Tab.PENDING, error_text="nonesuch"),
+        Wanted(job_type="nonesuch", until=NOW),
+        Wanted(tag="nonesuch"),
+        Wanted(tab=Tab.COMPLETED, template_id=job_id_for("t")),
+    ],
+    ids=lambda wanted: "-".join(str(each) for each in astuple(wanted) if each),
+)
+def test_no_page_of_jobs_looks_at_more_than_its_limit(
+    store: Store, wanted: Wanted, tenants: list[str] | None
+) -> None:
+    for plan in store.plans(lambda repo: repo.job_lists.page(wanted, tenants, limit=50)):
+        assert "COLLSCAN" not in plan.stages
+        # What is in flight is little, and has no order of its own.
+        assert "SORT" not in plan.stages or plan.indexes == {"in_flight"}
+        assert plan.documents <= LOOKED_AT + len(tenants or ())
+
+
+def test_counts_of_jobs_stop_at_their_limit(store: Store) -> None:
+    for plan in store.plans(lambda repo: repo.job_lists.counts(None)):
+        assert "COLLSCAN" not in plan.stages
+        assert plan.documents <= COUNTED

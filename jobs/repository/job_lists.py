@@ -1,0 +1,284 @@
+"""Jobs for people: by status and whatever else, in pages that always take milliseconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection as AnyCollection
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from bson import ObjectId
+from pymongo import DESCENDING
+from pymongo.collection import Collection
+
+from jobs.lifecycle import IN_FLIGHT, LEASED, Job, Status, job_id_for
+from jobs.repository.documents import KIND, RUNNABLE, TEMPLATE, BrokenJob, read_document
+from jobs.repository.indexes import (
+    CANCELLED,
+    DEAD_LETTERS,
+    DEAD_LETTERS_OF_TENANT,
+    DISPATCH,
+    IN_FLIGHT_INDEX,
+    NEWEST,
+    RETRYING,
+    TEMPLATE_RUNS,
+    TENANT_LIST,
+)
+from jobs.repository.outages import outages_named
+
+LOOKED_AT: Final = 10_000
+"""Jobs that one page looks at, at most: about 0.1 s."""
+COUNTED: Final = 10_000
+"""Where counting stops."""
+_LARGE: Final = dict.fromkeys(("payload", "result", "delivery", "overrides", "history"), False)
+_ID_TEXT: Final = re.compile("[0-9a-fA-F]{24}")
+
+Place = tuple[datetime, ObjectId]
+"""A place in a list: the instant and the id of the job before it."""
+
+
+class Tab(StrEnum):
+    """Which jobs: by status, as people think of it."""
+
+    ALL = "all"
+    PENDING = "pending"
+    RETRYING = "retrying"
+    """Pending, after an attempt that failed."""
+    QUEUED = "queued"
+    RUNNING = "running"
+    """Claimed or running."""
+    COMPLETED = "completed"
+    DEAD = "dlq"
+    CANCELLED = "cancelled"
+
+
+_PENDING: Final = {"status": str(Status.PENDING), KIND: RUNNABLE}
+_WHICH: Final[Mapping[Tab, Mapping[str, Any]]] = {
+    # Documents that lack their kind are jobs that somebody broke.
+    Tab.ALL: {KIND: {"$ne": TEMPLATE}},
+    Tab.PENDING: _PENDING,
+    Tab.RETRYING: {**_PENDING, "attempts": {"$gt": 0}},
+    Tab.QUEUED: {"status": str(Status.QUEUED)},
+    Tab.RUNNING: {"status": {"$in": [str(status) for status in LEASED]}},
+    Tab.COMPLETED: {"status": str(Status.COMPLETED)},
+    Tab.DEAD: {"status": str(Status.DLQ), KIND: {"$ne": TEMPLATE}},
+    Tab.CANCELLED: {"status": str(Status.CANCELLED), KIND: {"$ne": TEMPLATE}},
+}
+_IN_MEMORY: Final = (Tab.QUEUED, Tab.RUNNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a list is about; None: whatever."""
+
+    tab: Tab = Tab.ALL
+    tenant_id: str | None = None
+    job_type: str | None = None
+    definition: str | None = None
+    tag: str | None = None
+    template_id: ObjectId | None = None
+    error_text: str | None = None
+    """Somewhere in the last error, in capitals or not."""
+    since: datetime | None = None
+    """Created then or later; dead letters: ended."""
+    until: datetime | None = None
+    """Before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of a list."""
+
+    jobs: list[Job | BrokenJob]
+    next: Place | None
+    """Where the next page begins; None: this is the last."""
+    looked_back_to: datetime | None
+    """The page stopped looking here, at its limit; None: it is full, or the list is at its end."""
+
+
+class JobLists:
+    """Pages, counts and the search for one job."""
+
+    def __init__(self, collection: Collection[dict[str, Any]]) -> None:
+        self._jobs = collection
+
+    @outages_named()
+    def page(
+        self,
+        wanted: Wanted,
+        tenants: AnyCollection[str] | None,
+        *,
+        limit: int,
+        before: Place | None = None,
+    ) -> Listed:
+        """One page, the newest first; dead letters by their end.
+
+        It looks at 10,000 jobs at the most, however few of them are wanted: then it says how far
+        it came, and the next page goes on from there.
+
+        Args:
+            wanted: which jobs.
+            tenants: only of these; None: of all.
+            limit: at most so many.
+            before: where the page before ended; None: from the newest.
+        """
+        if wanted.tenant_id is not None:
+            sees = tenants is None or wanted.tenant_id in tenants
+            tenants = (wanted.tenant_id,) if sees else ()
+        if tenants is not None and not tenants:
+            return Listed([], None, None)
+        order = "finishedAt" if wanted.tab is Tab.DEAD else "createdAt"
+        range_ = _range(wanted, tenants, order, before)
+        hint = _index_for(wanted, tenants)
+        in_order: list[dict[str, Any]] = [
+            {"$match": range_},
+            {"$sort": {order: DESCENDING, "_id": DESCENDING}},
+        ]
+        filters: list[dict[str, Any]] = [
+            {"$match": _filters(wanted, order, before)},
+            {"$limit": limit + 1},
+        ]
+        found = list(
+            self._jobs.aggregate(
+                [*in_order, {"$limit": LOOKED_AT}, *filters, {"$project": _LARGE}], hint=hint
+            )
+        )
+        jobs = [read_document(document) for document in found[:limit]]
+        if len(found) > limit:
+            last = found[limit - 1]
+            return Listed(jobs, (last[order], last["_id"]), None)
+        stop = next(
+            self._jobs.aggregate(
+                [
+                    *in_order,
+                    {"$skip": LOOKED_AT - 1},
+                    {"$limit": 1},
+                    {"$project": {order: True}},
+                ],
+                hint=hint,
+            ),
+            None,
+        )
+        if stop is None:
+            return Listed(jobs, None, None)
+        return Listed(jobs, (stop[order], stop["_id"]), stop[order])
+
+    @outages_named()
+    def search(self, text: str, tenants: AnyCollection[str] | None) -> list[Job | BrokenJob]:
+        """The job or template with this idempotency key, or this id.
+
+        Args:
+            text: either.
+            tenants: as in `page`.
+        """
+        ids = [job_id_for(text)] if text.isprintable() else []
+        if _ID_TEXT.fullmatch(text):
+            ids.append(ObjectId(text))
+        query: dict[str, Any] = {"_id": {"$in": ids}}
+        if tenants is not None:
+            query["tenantId"] = {"$in": sorted(tenants)}
+        found = [read_document(document) for document in self._jobs.find(query, _LARGE)]
+        # Another key may have the id that this text would have.
+        return [
+            each
+            for each in found
+            if isinstance(each, BrokenJob)
+            or each.idempotency_key == text
+            or str(each.id) == text.lower()
+        ]
+
+    @outages_named()
+    def counts(self, tenants: AnyCollection[str] | None) -> dict[Tab, int]:
+        """How many there are, of what an index counts: each up to 10,000.
+
+        Pending jobs have no index by tenant, and are counted only over all of them.
+        """
+        whose: dict[str, Any] = {}
+        if tenants is not None:
+            whose["tenantId"] = {"$in": sorted(tenants)}
+        dead = DEAD_LETTERS if tenants is None else DEAD_LETTERS_OF_TENANT
+        counts = {
+            Tab.RETRYING: self._count({**_WHICH[Tab.RETRYING], **whose}, RETRYING),
+            Tab.DEAD: self._count({"status": str(Status.DLQ)} | whose, dead),
+            Tab.CANCELLED: self._count({"status": str(Status.CANCELLED)} | whose, CANCELLED),
+            **self._in_flight(whose),
+        }
+        if tenants is None:
+            counts[Tab.PENDING] = self._count(_PENDING, DISPATCH)
+        return counts
+
+    def _count(self, query: Mapping[str, Any], hint: str) -> int:
+        return self._jobs.count_documents(query, hint=hint, limit=COUNTED)
+
+    def _in_flight(self, whose: Mapping[str, Any]) -> dict[Tab, int]:
+        groups = self._jobs.aggregate(
+            [
+                {"$match": {"status": {"$in": [str(status) for status in IN_FLIGHT]}, **whose}},
+                {"$limit": COUNTED},
+                {"$group": {"_id": "$status", "count": {"$sum": 1}}},
+            ],
+            hint=IN_FLIGHT_INDEX,
+        )
+        by_status = {group["_id"]: group["count"] for group in groups}
+        return {
+            Tab.QUEUED: by_status.get(str(Status.QUEUED), 0),
+            Tab.RUNNING: sum(by_status.get(str(status), 0) for status in LEASED),
+        }
+
+
+def _range(
+    wanted: Wanted, tenants: AnyCollection[str] | None, order: str, before: Place | None
+) -> dict[str, Any]:
+    """What the index finds."""
+    # Documents without the place in this order cannot be shown in it.
+    bounds: dict[str, Any] = {"$gte": wanted.since or datetime.min.replace(tzinfo=UTC)}
+    if before is not None:
+        bounds["$lte"] = before[0]
+    if wanted.until is not None:
+        bounds["$lt"] = wanted.until
+    query: dict[str, Any] = {order: bounds}
+    if tenants is not None:
+        names: Sequence[str] = sorted(tenants)
+        query["tenantId"] = names[0] if len(names) == 1 else {"$in": names}
+    if wanted.template_id is not None:
+        query["templateId"] = wanted.template_id
+    # What a partial index holds has to be said for it to be used.
+    if wanted.tab in (Tab.RETRYING, Tab.DEAD, Tab.CANCELLED, *_IN_MEMORY):
+        query |= {name: each for name, each in _WHICH[wanted.tab].items() if name != KIND}
+    if wanted.tab is Tab.RETRYING:
+        query[KIND] = RUNNABLE
+    return query
+
+
+def _index_for(wanted: Wanted, tenants: AnyCollection[str] | None) -> str:
+    if wanted.template_id is not None:
+        return TEMPLATE_RUNS
+    match wanted.tab:
+        case Tab.QUEUED | Tab.RUNNING:
+            # No more than executors can take, and so sorted in memory.
+            return IN_FLIGHT_INDEX
+        case Tab.DEAD:
+            return DEAD_LETTERS if tenants is None else DEAD_LETTERS_OF_TENANT
+        case Tab.RETRYING:
+            return RETRYING
+        case Tab.CANCELLED:
+            return CANCELLED
+    return NEWEST if tenants is None else TENANT_LIST
+
+
+def _filters(wanted: Wanted, order: str, before: Place | None) -> dict[str, Any]:
+    """What is looked for among those."""
+    fields = {"jobType": wanted.job_type, "definition": wanted.definition, "tags": wanted.tag}
+    query: dict[str, Any] = {
+        **_WHICH[wanted.tab],
+        **{name: value for name, value in fields.items() if value is not None},
+        "_id": {"$type": "objectId"},
+    }
+    if wanted.error_text is not None:
+        query["lastError"] = {"$regex": re.escape(wanted.error_text), "$options": "i"}
+    if before is not None:
+        query["$or"] = [{order: {"$lt": before[0]}}, {order: before[0], "_id": {"$lt": before[1]}}]
+    return query
