@@ -138,7 +138,7 @@ class JobLists:
             {"$sort": {order: DESCENDING, "_id": DESCENDING}},
         ]
         filters: list[dict[str, Any]] = [
-            {"$match": _filters(wanted, order, before)},
+            {"$match": _filters(wanted, tenants, order, before)},
             {"$limit": limit + 1},
         ]
         found = list(
@@ -240,11 +240,11 @@ def _range(
     if wanted.until is not None:
         bounds["$lt"] = wanted.until
     query: dict[str, Any] = {order: bounds}
-    if tenants is not None:
-        names: Sequence[str] = sorted(tenants)
-        query["tenantId"] = names[0] if len(names) == 1 else {"$in": names}
     if wanted.template_id is not None:
+        # The runs of a template are in an index without their tenant.
         query["templateId"] = wanted.template_id
+    elif tenants is not None:
+        query["tenantId"] = _one_of(tenants)
     # What a partial index holds has to be said for it to be used.
     if wanted.tab in (Tab.RETRYING, Tab.DEAD, Tab.CANCELLED, *_IN_MEMORY):
         query |= {name: each for name, each in _WHICH[wanted.tab].items() if name != KIND}
@@ -269,7 +269,14 @@ def _index_for(wanted: Wanted, tenants: AnyCollection[str] | None) -> str:
     return NEWEST if tenants is None else TENANT_LIST
 
 
-def _filters(wanted: Wanted, order: str, before: Place | None) -> dict[str, Any]:
+def _one_of(tenants: AnyCollection[str]) -> str | dict[str, Sequence[str]]:
+    names = sorted(tenants)
+    return names[0] if len(names) == 1 else {"$in": names}
+
+
+def _filters(
+    wanted: Wanted, tenants: AnyCollection[str] | None, order: str, before: Place | None
+) -> dict[str, Any]:
     """What is looked for among those."""
     fields = {"jobType": wanted.job_type, "definition": wanted.definition, "tags": wanted.tag}
     query: dict[str, Any] = {
@@ -277,6 +284,8 @@ def _filters(wanted: Wanted, order: str, before: Place | None) -> dict[str, Any]
         **{name: value for name, value in fields.items() if value is not None},
         "_id": {"$type": "objectId"},
     }
+    if tenants is not None:
+        query["tenantId"] = _one_of(tenants)
     if wanted.error_text is not None:
         query["lastError"] = {"$regex": re.escape(wanted.error_text), "$options": "i"}
     if before is not None:
