@@ -2,11 +2,153 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
 from django.http import HttpResponse
+from django.views.decorators.http import require_safe
 
-from jobs.dashboard.page import REFRESH_SECONDS, PageRequest, page
+from jobs.bulk import Filter
+from jobs.dashboard.charts import chart_of
+from jobs.dashboard.page import REFRESH_SECONDS, PageRequest, access, page, use_cases
+from jobs.repository.job_lists import COUNTED, Tab
+from jobs.repository.nodes import Node, Seen
+from jobs.repository.overview import Backlog
+from jobs.statistics import Resolution, Tally, percentile
+
+_LIVE_FOR: Final = timedelta(seconds=10)
+_RANGES: Final = {
+    "1h": (Resolution.MINUTE, timedelta(hours=1)),
+    "24h": (Resolution.QUARTER, timedelta(days=1)),
+    "7d": (Resolution.TWO_HOURS, timedelta(days=7)),
+}
+_HOUR: Final = timedelta(hours=1)
+_SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
+@dataclass(frozen=True, slots=True)
+class TypeRow:
+    """How things are with one job type."""
+
+    job_type: str
+    backlog: Backlog | None
+    executors: int
+    busy: int
+    slots: int
+    per_minute: float
+    """Attempts that ended, over the last hour."""
+    failure_percent: float | None
+    """Of those; None: none ended."""
+
+
+@require_safe
 def overview(request: PageRequest) -> HttpResponse:
     """/admin/overview/"""
-    return page(request, "dashboard/overview.html", "Overview", {}, refresh_seconds=REFRESH_SECONDS)
+    repository, tenants = use_cases().repository, access(request).tenants
+    now = repository.clock.now()
+    chosen = request.GET.get("range", "")
+    chosen = chosen if chosen in _RANGES else "1h"
+    resolution, span = _RANGES[chosen]
+    since = resolution.start_of(now) + resolution.step - span
+    ended = repository.statistics.read(resolution, since=since, tenants=tenants)
+    hour = repository.statistics.read(Resolution.MINUTE, since=now - _HOUR, tenants=tenants)
+    backlogs, due_is_complete = repository.overview.backlogs(now=now, tenants=tenants)
+    counts = repository.job_lists.counts(tenants)
+    dead = repository.dead_letter_lists.groups(Filter(), tenants)
+    dead_by_tenant: Counter[str] = Counter()
+    for group in dead.groups:
+        dead_by_tenant[group.tenant_id] += group.count
+    seen = repository.nodes.seen(since=now - _LIVE_FOR)
+    nodes = [each.node for each in seen]
+    by_stretch: dict[datetime, Tally] = {}
+    whole = Tally()
+    for (at, _), tally in ended.items():
+        by_stretch.setdefault(at, Tally()).add(tally)
+        whole.add(tally)
+    context = {
+        "now": now,
+        "problems": problems(nodes, backlogs),
+        "due": sum(each.count for each in backlogs.values()),
+        "due_is_complete": due_is_complete,
+        "oldest": min((each.oldest for each in backlogs.values()), default=None),
+        "queued": counts[Tab.QUEUED],
+        "running": counts[Tab.RUNNING],
+        "retrying": counts[Tab.RETRYING],
+        "counted": COUNTED,
+        "dead": dead.count,
+        "dead_is_complete": dead.is_complete,
+        "dead_by_tenant": dead_by_tenant.most_common(),
+        "ranges": list(_RANGES),
+        "chosen": chosen,
+        "whole": whole,
+        "chart": chart_of(by_stretch, resolution, since=since, now=now),
+        "lags": {name: percentile(whole.lags, share) for name, share in _SHARES.items()},
+        "types": _types(backlogs, nodes, hour),
+        "roles": _roles(seen),
+    }
+    return page(
+        request, "dashboard/overview.html", "Overview", context, refresh_seconds=REFRESH_SECONDS
+    )
+
+
+def problems(nodes: Collection[Node], backlogs: Mapping[str, Backlog]) -> list[str]:
+    """What keeps jobs from running, as sentences that say what to do.
+
+    Args:
+        nodes: the processes that are alive.
+        backlogs: what is due, by job type.
+    """
+    found = []
+    if not any(node.role == "scheduler" and node.term is not None for node in nodes):
+        found.append(
+            "No scheduler leads: jobs that become due are not queued. "
+            "Start one with manage.py runscheduler, or see whether etcd answers."
+        )
+    if not any(node.role == "reaper" for node in nodes):
+        found.append(
+            "No reaper is running: jobs of executors that died are not taken back. "
+            "Start one with manage.py runreaper."
+        )
+    served = {each for node in nodes if node.role == "executor" for each in node.job_types}
+    found.extend(
+        f"Jobs of type {job_type} are due and no executor takes them. "
+        "Start one that serves this type with manage.py runexecutor."
+        for job_type in sorted(backlogs.keys() - served)
+    )
+    return found
+
+
+def _types(
+    backlogs: Mapping[str, Backlog],
+    nodes: Collection[Node],
+    hour: Mapping[tuple[datetime, str], Tally],
+) -> list[TypeRow]:
+    tallies: dict[str, Tally] = {}
+    for (_, job_type), tally in hour.items():
+        tallies.setdefault(job_type, Tally()).add(tally)
+    executors = [node for node in nodes if node.role == "executor"]
+    served = {each for node in executors for each in node.job_types}
+    rows = []
+    for job_type in sorted(backlogs.keys() | tallies.keys() | served):
+        serving = [node for node in executors if job_type in node.job_types]
+        tally = tallies.get(job_type, Tally())
+        rows.append(
+            TypeRow(
+                job_type,
+                backlogs.get(job_type),
+                len(serving),
+                sum(node.busy or 0 for node in serving),
+                sum(node.slots or 0 for node in serving),
+                tally.ended / 60,
+                100 * tally.failed / tally.ended if tally.ended else None,
+            )
+        )
+    return rows
+
+
+def _roles(seen: Sequence[Seen]) -> list[Seen]:
+    """Whoever leads first, then by role."""
+    return sorted(seen, key=lambda each: (each.node.term is None, each.node.role, each.node.name))

@@ -29,6 +29,7 @@ from jobs.repository.job_lists import JobLists
 from jobs.repository.jobs import JobStore
 from jobs.repository.nodes import NodeStore
 from jobs.repository.outages import outages_named
+from jobs.repository.overview import OverviewStore
 from jobs.repository.recovery import RecoveryStore
 from jobs.repository.sealed import SealedStore
 from jobs.repository.statistics import StatisticsStore
@@ -81,6 +82,7 @@ class Repository:
         self.dead_letter_lists = DeadLetterLists(collection)
         self.bulk = BulkStore(self._database["bulk_operations"], collection, self.audit_log)
         self.census = Census(collection)
+        self.overview = OverviewStore(collection)
         self.templates = TemplateStore(collection, retention)
         self.definitions = DefinitionStore(self._database["definitions"], self.audit_log)
         self.uses = UseStore(collection, self._database["definitions"], self.audit_log)

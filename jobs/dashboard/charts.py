@@ -1,0 +1,74 @@
+"""Charts as bars, laid out by the server: a template only writes down where each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from jobs.statistics import Resolution, Tally
+
+WIDTH: Final = 960
+HEIGHT: Final = 160
+_LEFT: Final = 60
+_BOTTOM: Final = 20
+_TOP: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The attempts that ended in one stretch of time, in pixels; failures stand on top."""
+
+    x: float
+    width: float
+    good_y: float
+    good_height: float
+    bad_y: float
+    bad_height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What ended per minute, over a range of time."""
+
+    bars: Sequence[Bar]
+    highest: float
+    """Attempts per minute at the top of the axis."""
+    since: datetime
+    until: datetime
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = _LEFT
+    top: int = _TOP
+    base: int = HEIGHT - _BOTTOM
+
+
+def chart_of(
+    tallies: Mapping[datetime, Tally], resolution: Resolution, *, since: datetime, now: datetime
+) -> Chart:
+    """Draw one bar for each stretch in which something ended.
+
+    Args:
+        tallies: by the beginning of the stretch.
+        resolution: how long a stretch is.
+        since: the beginning of the first one.
+        now: it lies in the last one.
+    """
+    minutes = resolution.step / timedelta(minutes=1)
+    until = resolution.start_of(now) + resolution.step
+    shown = {at: tally for at, tally in tallies.items() if since <= at < until and tally.ended}
+    most = max((tally.ended for tally in shown.values()), default=0)
+    slot = (WIDTH - _LEFT) * (resolution.step / (until - since))
+    base, tall = HEIGHT - _BOTTOM, HEIGHT - _BOTTOM - _TOP
+    bars = []
+    for at, tally in sorted(shown.items()):
+        good, bad = (tall * count / most for count in (tally.completed, tally.failed))
+        x = _LEFT + (at - since) / resolution.step * slot
+        bars.append(
+            Bar(
+                *(round(each, 2) for each in (x, slot * 0.85, base - good, good)),
+                *(round(each, 2) for each in (base - good - bad, bad)),
+            )
+        )
+    return Chart(bars, most / minutes, since, until)

@@ -1,0 +1,135 @@
+"""What is due, counted within bounds for the overview."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection as AnyCollection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from pymongo import ASCENDING, DESCENDING
+from pymongo.collection import Collection
+
+from jobs.lifecycle import Status
+from jobs.repository.documents import KIND, RUNNABLE
+from jobs.repository.indexes import DISPATCH
+from jobs.repository.outages import outages_named
+
+COUNTED: Final = 10_000
+"""Jobs that are looked at, at most."""
+_EACH: Final = 1_000
+_RANGES: Final = 100
+_PENDING: Final = {"status": str(Status.PENDING), KIND: RUNNABLE}
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Jobs of one type that are due and not yet queued."""
+
+    count: int
+    oldest: datetime
+    is_complete: bool
+    """False: there are more, or may be."""
+
+
+class OverviewStore:
+    """Counts, each by an index and up to a bound."""
+
+    def __init__(self, collection: Collection[dict[str, Any]]) -> None:
+        self._jobs = collection
+
+    @outages_named()
+    def backlogs(
+        self, *, now: datetime, tenants: AnyCollection[str] | None
+    ) -> tuple[dict[str, Backlog], bool]:
+        """What is due, by job type.
+
+        The index of dispatch is walked from one type and priority to the next; of each pair the
+        oldest 1,000 are looked at, and 10,000 in all.
+
+        Args:
+            now: due by then.
+            tenants: only of these; None: of all.
+
+        Returns:
+            The backlogs, and whether all that is due was looked at.
+        """
+        backlogs: dict[str, Backlog] = {}
+        is_complete, left = True, COUNTED
+        place = self._first({"jobType": {"$type": "string"}, "priority": {"$lt": math.inf}})
+        for _ in range(_RANGES):
+            # An edit by hand may have made a list of it.
+            if place is None or left <= 0 or not isinstance(place["jobType"], str):
+                break
+            job_type, priority = place["jobType"], place["priority"]
+            limit = min(left, _EACH)
+            looked_at, found = self._due(job_type, priority, now, tenants, limit)
+            left -= looked_at
+            is_complete = is_complete and looked_at < limit
+            if found is not None:
+                before = backlogs.get(job_type)
+                backlogs[job_type] = found if before is None else _sum(before, found)
+            place = self._first({"jobType": job_type, "priority": {"$lt": priority}}) or (
+                self._first({"jobType": {"$gt": job_type}, "priority": {"$lt": math.inf}})
+            )
+        return backlogs, is_complete and place is None
+
+    def _first(self, after: dict[str, Any]) -> dict[str, Any] | None:
+        return self._jobs.find_one(
+            {**_PENDING, **after},
+            {"jobType": True, "priority": True},
+            sort=[("jobType", ASCENDING), ("priority", DESCENDING)],
+            hint=DISPATCH,
+        )
+
+    def _due(
+        self,
+        job_type: str,
+        priority: int,
+        now: datetime,
+        tenants: AnyCollection[str] | None,
+        limit: int,
+    ) -> tuple[int, Backlog | None]:
+        """How many were looked at, and what was found among them."""
+        mine: Any = True if tenants is None else {"$in": ["$tenantId", sorted(tenants)]}
+        group = next(
+            self._jobs.aggregate(
+                [
+                    {
+                        "$match": {
+                            **_PENDING,
+                            "jobType": job_type,
+                            "priority": priority,
+                            "scheduledAt": {"$lte": now},
+                        }
+                    },
+                    {"$sort": {"scheduledAt": ASCENDING}},
+                    {"$limit": limit},
+                    {
+                        "$group": {
+                            "_id": None,
+                            "lookedAt": {"$sum": 1},
+                            "count": {"$sum": {"$cond": [mine, 1, 0]}},
+                            "oldest": {"$min": {"$cond": [mine, "$scheduledAt", None]}},
+                        }
+                    },
+                ],
+                hint=DISPATCH,
+            ),
+            None,
+        )
+        if group is None:
+            return 0, None
+        oldest = group["oldest"]
+        if not group["count"] or not isinstance(oldest, datetime):
+            return group["lookedAt"], None
+        return group["lookedAt"], Backlog(group["count"], oldest, group["lookedAt"] < limit)
+
+
+def _sum(one: Backlog, other: Backlog) -> Backlog:
+    return Backlog(
+        one.count + other.count,
+        min(one.oldest, other.oldest),
+        one.is_complete and other.is_complete,
+    )

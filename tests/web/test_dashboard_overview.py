@@ -1,0 +1,130 @@
+"""The overview."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+
+from jobs.dashboard.overview import problems
+from jobs.repository.nodes import Node
+from jobs.repository.overview import Backlog
+from jobs.services import Services
+from jobs.statistics import Resolution, Stretch, Tally
+from tests.web.dashboard import browser_of, elements_of, text_of
+
+PATH = "/admin/overview/"
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+SCRIPT = "<script>x</script>"
+
+
+@pytest.fixture(autouse=True)
+def empty(pages: Services) -> Iterator[None]:
+    def clear() -> None:
+        pages.repository.nodes._nodes.delete_many({})
+        pages.repository.statistics._statistics.delete_many({})
+        pages.repository.jobs._jobs.delete_many({})
+
+    clear()
+    yield
+    clear()
+
+
+def pend(pages: Services, tenant: str, job_type: str, *, late: int) -> None:
+    """A job that is due since some seconds; less than 0: that will be."""
+    at = pages.repository.clock.now() - timedelta(seconds=late)
+    pages.repository.jobs._jobs.insert_one(
+        {
+            "tenantId": tenant,
+            "jobType": job_type,
+            "status": "pending",
+            "kind": "job",
+            "priority": late % 3,
+            "scheduledAt": at,
+            "createdAt": at,
+        }
+    )
+
+
+def count(pages: Services, tenant: str | None, job_type: str) -> None:
+    at = Resolution.MINUTE.start_of(pages.repository.clock.now())
+    tally = Tally(completed=30, failed=10, dead=2, lags=Counter({5: 40}))
+    stretch = Stretch(Resolution.MINUTE, at, job_type, tenant)
+    pages.repository.statistics.add({stretch: tally}, batch=f"{tenant}{job_type}")
+
+
+def test_what_is_missing_is_said_with_what_to_do() -> None:
+    backlogs = {"mail": Backlog(3, AT, True)}
+
+    found = problems([], backlogs)
+
+    assert [each.split(":")[0].split(" and ")[0] for each in found] == [
+        "No scheduler leads",
+        "No reaper is running",
+        "Jobs of type mail are due",
+    ]
+    assert all("manage.py run" in each for each in found)
+
+
+def test_where_all_are_there_nothing_is_said() -> None:
+    nodes = [
+        Node("s", "scheduler", AT, term=1),
+        Node("r", "reaper", AT),
+        Node("e", "executor", AT, ("mail",)),
+    ]
+
+    assert problems(nodes, {"mail": Backlog(3, AT, True)}) == []
+
+
+def test_a_superuser_sees_all_tenants(pages: Services) -> None:
+    pend(pages, "a", "mail", late=60)
+    pend(pages, "b", "mail", late=121)
+    pend(pages, "b", "later", late=-3600)
+    count(pages, None, "mail")
+
+    answer = browser_of("root").get(PATH)
+
+    assert "Due now 2 oldest 2 min ago" in text_of(answer)
+    assert "30 completed and 10 failed (red) in the last 1h; 2 became dead" in text_of(answer)
+    assert "mail 2 2 min ago 0 0 / 0 0.7 25.0 %" in text_of(answer)
+    assert len(elements_of(answer, "rect")) == 2
+
+
+def test_members_see_only_their_tenants(pages: Services) -> None:
+    pend(pages, "b", "secret", late=60)
+    pend(pages, "a", "mail", late=60)
+    count(pages, None, "secret")
+    count(pages, "b", "secret")
+
+    shown = text_of(browser_of("vera", a="viewer").get(PATH))
+
+    assert "Due now 1 oldest" in shown
+    assert "secret" not in shown
+    assert "No attempt ended in the last 1h." in shown
+
+
+@pytest.mark.parametrize("chosen", ["1h", "24h", "7d", "nonsense"])
+def test_an_empty_page_says_so_in_sentences(pages: Services, chosen: str) -> None:
+    shown = text_of(browser_of("root").get(PATH, {"range": chosen}))
+
+    assert "No attempt ended in the last" in shown
+    assert "There are no dead letters." in shown
+    assert "No scheduler leads" in shown
+
+
+def test_names_are_text(pages: Services) -> None:
+    pend(pages, SCRIPT, SCRIPT, late=5)
+    count(pages, None, SCRIPT)
+
+    answer = browser_of("root").get(PATH)
+
+    assert SCRIPT.encode() not in answer.content
+    assert f"Jobs of type {SCRIPT} are due" in text_of(answer)
+
+
+def test_strangers_see_nothing(pages: Services) -> None:
+    assert Client().get(PATH).status_code == 302
+    assert browser_of("root").post(PATH).status_code == 405
