@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -70,7 +71,7 @@ def overview(request: PageRequest) -> HttpResponse:
         whole.add(tally)
     context = {
         "now": now,
-        "problems": problems(nodes, backlogs),
+        "problems": problems(nodes, backlogs, fans_out=settings.CHRONOS.scheduler.fans_out),
         "due": sum(each.count for each in backlogs.values()),
         "due_is_complete": due_is_complete,
         "oldest": min((each.oldest for each in backlogs.values()), default=None),
@@ -94,12 +95,15 @@ def overview(request: PageRequest) -> HttpResponse:
     )
 
 
-def problems(nodes: Collection[Node], backlogs: Mapping[str, Backlog]) -> list[str]:
+def problems(
+    nodes: Collection[Node], backlogs: Mapping[str, Backlog], *, fans_out: bool = False
+) -> list[str]:
     """What keeps jobs from running, as sentences that say what to do.
 
     Args:
         nodes: the processes that are alive.
         backlogs: what is due, by job type.
+        fans_out: whether fan-out workers dispatch (DISPATCH).
     """
     found = []
     if not any(node.role == "scheduler" and node.term is not None for node in nodes):
@@ -107,12 +111,18 @@ def problems(nodes: Collection[Node], backlogs: Mapping[str, Backlog]) -> list[s
             "No scheduler leads: jobs that become due are not queued. "
             "Start one with manage.py runscheduler, or see whether etcd answers."
         )
+    if fans_out and not any(node.role == "fanout" for node in nodes):
+        found.append(
+            "No fan-out worker is running: jobs that become due are not queued. "
+            "Start one with manage.py runfanout."
+        )
     if not any(node.role == "reaper" for node in nodes):
         found.append(
             "No reaper is running: jobs of executors that died are not taken back. "
             "Start one with manage.py runreaper."
         )
-    served = {each for node in nodes if node.role == "executor" for each in node.job_types}
+    taking = [node for node in nodes if node.role == "executor" and not node.is_draining]
+    served = {each for node in taking for each in node.job_types}
     found.extend(
         f"Jobs of type {job_type} are due and no executor takes them. "
         "Start one that serves this type with manage.py runexecutor."

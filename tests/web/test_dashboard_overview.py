@@ -79,6 +79,19 @@ def test_where_all_are_there_nothing_is_said() -> None:
     assert problems(nodes, {"mail": Backlog(3, AT, True)}) == []
 
 
+def test_fan_out_workers_and_executors_that_drain_are_missed_too() -> None:
+    nodes = [
+        Node("s", "scheduler", AT, term=1),
+        Node("r", "reaper", AT),
+        Node("e", "executor", AT, ("mail",), is_draining=True),
+    ]
+
+    found = problems(nodes, {"mail": Backlog(3, AT, True)}, fans_out=True)
+
+    assert [each.partition(":")[0] for each in found][0] == "No fan-out worker is running"
+    assert len(found) == 2
+
+
 def test_a_superuser_sees_all_tenants(pages: Services) -> None:
     pend(pages, "a", "mail", late=60)
     pend(pages, "b", "mail", late=121)
