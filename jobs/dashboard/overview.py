@@ -109,7 +109,7 @@ def problems(
     if not any(node.role == "scheduler" and node.term is not None for node in nodes):
         found.append(
             "No scheduler leads: jobs that become due are not queued. "
-            "Start one with manage.py runscheduler, or see whether etcd answers."
+            "Start one (python manage.py runscheduler), or see whether etcd or Redis answers."
         )
     if fans_out and not any(node.role == "fanout" for node in nodes):
         found.append(
@@ -125,7 +125,7 @@ def problems(
     served = {each for node in taking for each in node.job_types}
     found.extend(
         f"Jobs of type {job_type} are due and no executor takes them. "
-        "Start one that serves this type with manage.py runexecutor."
+        f"Start one: python manage.py runexecutor --type {job_type}"
         for job_type in sorted(backlogs.keys() - served)
     )
     return found

@@ -72,6 +72,16 @@ def block_child(context: Context) -> None:
         time.sleep(60)
 
 
+@handler("test-needs-file")
+def need_file(context: Context) -> str:
+    """Return what the file `payload.file` holds; fail, with markup in the error, without it."""
+    try:
+        return Path(context.payload["file"]).read_text()
+    except FileNotFoundError as exc:
+        context.logger.warning("looked for it <b>once</b>")
+        raise RuntimeError("<script>alert('no file')</script> is what the target said") from exc
+
+
 @handler("test-sys-exit")
 def sys_exit(context: Context) -> None:
     """Call sys.exit(), as code written for the command line does."""

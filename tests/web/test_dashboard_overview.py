@@ -88,7 +88,7 @@ def test_fan_out_workers_and_executors_that_drain_are_missed_too() -> None:
 
     found = problems(nodes, {"mail": Backlog(3, AT, True)}, fans_out=True)
 
-    assert [each.partition(":")[0] for each in found][0] == "No fan-out worker is running"
+    assert [each.partition(":")[0] for each in found[:1]] == ["No fan-out worker is running"]
     assert len(found) == 2
 
 
