@@ -12,12 +12,11 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from jobs.bulk import Filter
 from jobs.dashboard.charts import chart_of
 from jobs.dashboard.page import REFRESH_SECONDS, PageRequest, access, page, use_cases
 from jobs.repository.job_lists import COUNTED, Tab
 from jobs.repository.nodes import Node, Seen
-from jobs.repository.overview import Backlog
+from jobs.repository.overview import DEAD_COUNTED, Backlog
 from jobs.statistics import Resolution, Tally, percentile
 
 _LIVE_FOR: Final = timedelta(seconds=10)
@@ -58,10 +57,7 @@ def overview(request: PageRequest) -> HttpResponse:
     hour = repository.statistics.read(Resolution.MINUTE, since=now - _HOUR, tenants=tenants)
     backlogs, due_is_complete = repository.overview.backlogs(now=now, tenants=tenants)
     counts = repository.job_lists.counts(tenants)
-    dead = repository.dead_letter_lists.groups(Filter(), tenants)
-    dead_by_tenant: Counter[str] = Counter()
-    for group in dead.groups:
-        dead_by_tenant[group.tenant_id] += group.count
+    dead_by_tenant = Counter(repository.overview.dead_by_tenant(tenants))
     seen = repository.nodes.seen(since=now - _LIVE_FOR)
     nodes = [each.node for each in seen]
     by_stretch: dict[datetime, Tally] = {}
@@ -79,8 +75,8 @@ def overview(request: PageRequest) -> HttpResponse:
         "running": counts[Tab.RUNNING],
         "retrying": counts[Tab.RETRYING],
         "counted": COUNTED,
-        "dead": dead.count,
-        "dead_is_complete": dead.is_complete,
+        "dead": counts[Tab.DEAD],
+        "dead_counted": DEAD_COUNTED,
         "dead_by_tenant": dead_by_tenant.most_common(),
         "ranges": list(_RANGES),
         "chosen": chosen,

@@ -31,7 +31,7 @@ from jobs.repository.outages import outages_named
 
 LOOKED_AT: Final = 10_000
 """Jobs that one page looks at, at most: about 0.1 s."""
-COUNTED: Final = 10_000
+COUNTED: Final = 1_000
 """Where counting stops."""
 _LARGE: Final = dict.fromkeys(("payload", "result", "delivery", "overrides", "history"), False)
 _ID_TEXT: Final = re.compile("[0-9a-fA-F]{24}")
@@ -192,7 +192,7 @@ class JobLists:
 
     @outages_named()
     def counts(self, tenants: AnyCollection[str] | None) -> dict[Tab, int]:
-        """How many there are, of what an index counts: each up to 10,000.
+        """How many there are, of what an index counts: each up to 1,000.
 
         Pending jobs have no index by tenant, and are counted only over all of them.
         """

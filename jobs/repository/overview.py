@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection as AnyCollection
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -13,13 +14,16 @@ from pymongo.collection import Collection
 
 from jobs.lifecycle import Status
 from jobs.repository.documents import KIND, RUNNABLE
-from jobs.repository.indexes import DISPATCH
+from jobs.repository.indexes import DEAD_LETTERS_OF_TENANT, DISPATCH
 from jobs.repository.outages import outages_named
 
-COUNTED: Final = 10_000
+COUNTED: Final = 3_000
 """Jobs that are looked at, at most."""
-_EACH: Final = 300
+_EACH: Final = 100
 _RANGES: Final = 100
+DEAD_COUNTED: Final = 1_000
+"""Dead letters that are counted of a tenant, at most."""
+_TENANTS: Final = 50
 _PENDING: Final = {"status": str(Status.PENDING), KIND: RUNNABLE}
 
 
@@ -46,7 +50,7 @@ class OverviewStore:
         """What is due, by job type.
 
         The index of dispatch is walked from one type and priority to the next; of each pair the
-        oldest 300 are looked at, and 10,000 in all, so that a large backlog hides no other.
+        oldest 100 are looked at, and 3,000 in all, so that a large backlog hides no other.
 
         Args:
             now: due by then.
@@ -74,6 +78,39 @@ class OverviewStore:
                 self._first({"jobType": {"$gt": job_type}, "priority": {"$lt": math.inf}})
             )
         return backlogs, is_complete and place is None
+
+    @outages_named()
+    def dead_by_tenant(self, tenants: AnyCollection[str] | None) -> dict[str, int]:
+        """Dead letters, by tenant, of 50 tenants that have any: each counted up to 1,000.
+
+        Args:
+            tenants: only of these; None: of all.
+        """
+        names = self._with_dead() if tenants is None else sorted(tenants)[:_TENANTS]
+        counts = {
+            name: self._jobs.count_documents(
+                {"tenantId": name, "status": str(Status.DLQ)},
+                hint=DEAD_LETTERS_OF_TENANT,
+                limit=DEAD_COUNTED,
+            )
+            for name in names
+        }
+        return {name: count for name, count in counts.items() if count}
+
+    def _with_dead(self) -> Iterator[str]:
+        """The tenants that have dead letters, by a seek each."""
+        last = ""
+        for _ in range(_TENANTS):
+            found = self._jobs.find_one(
+                {"status": str(Status.DLQ), "tenantId": {"$gt": last}},
+                {"tenantId": True},
+                sort=[("tenantId", ASCENDING)],
+                hint=DEAD_LETTERS_OF_TENANT,
+            )
+            if found is None or not isinstance(found["tenantId"], str):
+                return
+            last = found["tenantId"]
+            yield last
 
     def _first(self, after: dict[str, Any]) -> dict[str, Any] | None:
         return self._jobs.find_one(

@@ -152,6 +152,7 @@ CALLS: Final[Mapping[str, Call]] = {
     ),
     "dead_letters.assign_groups": lambda repo: repo.dead_letters.assign_groups(),
     "census.by_status": lambda repo: repo.census.by_status(limit=1),
+    "overview.dead_by_tenant": lambda repo: repo.overview.dead_by_tenant(None),
     "overview.backlogs": lambda repo: repo.overview.backlogs(now=NOW, tenants=None),
     "templates.due": lambda repo: repo.templates.due(now=NOW, limit=1),
     "templates.next_due": lambda repo: repo.templates.next_due(),
