@@ -287,7 +287,9 @@ def _filters(
     if tenants is not None:
         query["tenantId"] = _one_of(tenants)
     if wanted.error_text is not None:
-        query["lastError"] = {"$regex": re.escape(wanted.error_text), "$options": "i"}
+        # MongoDB refuses a pattern with a NUL in it.
+        text = re.escape(wanted.error_text.replace("\0", ""))
+        query["lastError"] = {"$regex": text, "$options": "i"}
     if before is not None:
         query["$or"] = [{order: {"$lt": before[0]}}, {order: before[0], "_id": {"$lt": before[1]}}]
     return query

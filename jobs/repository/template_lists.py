@@ -68,7 +68,9 @@ class TemplateListStore:
             "status": None if status is None else str(status),
             "jobType": job_type,
             "definition": definition,
-            "idempotencyKey": None if not key else {"$regex": re.escape(key), "$options": "i"},
+            "idempotencyKey": None
+            if not key
+            else {"$regex": re.escape(key.replace("\0", "")), "$options": "i"},
         }
         query = {name: value for name, value in filters.items() if value is not None}
         found, following = newest_first(
