@@ -10,6 +10,7 @@ from typing import Any, Final
 from bson import ObjectId
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from jobs.api.representation import job_body
@@ -21,7 +22,7 @@ from jobs.errors import UnreadableExecution
 from jobs.executions import AttemptLog, Execution, execution_id
 from jobs.exposure import exposed_delivery, exposed_text, exposed_value
 from jobs.lifecycle import IN_FLIGHT, LIVE, Job, Status
-from jobs.repository.documents import BrokenJob
+from jobs.repository.documents import KIND, TEMPLATE, BrokenJob
 from jobs.repository.executions import Wanted
 
 _ATTEMPTS: Final = 50
@@ -78,7 +79,7 @@ class Text:
 def job(request: PageRequest, id: ObjectId) -> HttpResponse:
     """/admin/jobs/<id>/"""
     found = find_job(request, id)
-    if isinstance(found, Job) and found.is_template:
+    if is_template(found):
         return redirect("admin:template", id)
     return job_page(request, found)
 
@@ -91,9 +92,23 @@ def find_job(request: HttpRequest, job_id: ObjectId, right: Right = Right.VIEW) 
         PermissionDenied: the right is missing.
     """
     found = use_cases().repository.jobs.read(job_id)
-    tenant_id = found.tenant_id if isinstance(found, Job) else str(found.document.get("tenantId"))
-    require_tenant(request, tenant_id, right)
+    require_tenant(request, _tenant_of(found), right)
     return found
+
+
+def is_template(found: Job | BrokenJob) -> bool:
+    """Whether it has its page among the templates."""
+    if isinstance(found, Job):
+        return found.is_template
+    return found.document.get(KIND) == TEMPLATE
+
+
+def _tenant_of(found: Job | BrokenJob) -> str:
+    """Whose it is; "", which only superusers see, where that was edited into something else."""
+    if isinstance(found, Job):
+        return found.tenant_id
+    tenant_id = found.document.get("tenantId")
+    return tenant_id if isinstance(tenant_id, str) else ""
 
 
 def job_page(
@@ -116,18 +131,22 @@ def job_page(
         "now": now,
         "id": found.id,
         "typed": typed or {},
+        # Also where a form that was refused is shown again, under its own address.
+        "refresh_path": reverse("admin:job", args=[found.id]),
         "problems": problems or {},
         "raw": pretty(job_body(found)),
     }
     if isinstance(found, BrokenJob):
         title = str(found.document.get("idempotencyKey", found.id))
-        tenant_id, status = str(found.document.get("tenantId")), found.document.get("status")
+        status = found.document.get("status")
         context |= {"broken": found}
     else:
-        title, tenant_id, status = found.idempotency_key, found.tenant_id, found.status
+        title, status = found.idempotency_key, found.status
         context |= _facts(request, found, now)
     allowed = frozenset(name for name, statuses in _ALLOWED.items() if status in statuses)
-    context["allowed"] = allowed if access(request).may(tenant_id, Right.OPERATE) else frozenset()
+    context["allowed"] = (
+        allowed if access(request).may(_tenant_of(found), Right.OPERATE) else frozenset()
+    )
     return page(
         request,
         "dashboard/job.html",

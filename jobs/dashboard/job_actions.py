@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from jobs.dashboard.job import find_job, job_page
+from jobs.dashboard.job import find_job, is_template, job_page
 from jobs.dashboard.page import PageRequest, access, act, sentence, use_cases
 from jobs.dashboard.rights import Right
 from jobs.errors import InvalidJob
@@ -33,6 +33,9 @@ def job_action(request: PageRequest, id: ObjectId, action: str) -> HttpResponse:
     if action not in _ACTIONS:
         raise Http404
     found = find_job(request, id, Right.OPERATE)
+    if is_template(found):
+        # It has actions of its own, with checks of their own.
+        raise Http404
     target = id
 
     def do() -> str:

@@ -121,7 +121,9 @@ def find_template(
     if isinstance(found, Job):
         tenant_id, is_template = found.tenant_id, found.is_template
     else:
-        tenant_id = str(found.document.get("tenantId"))
+        stored = found.document.get("tenantId")
+        # "" is nobody's tenant: only superusers see what was edited into something else.
+        tenant_id = stored if isinstance(stored, str) else ""
         is_template = found.document.get(KIND) == TEMPLATE
     if not is_template:
         raise Http404

@@ -261,3 +261,38 @@ def test_an_error_of_ten_thousand_characters_is_shown_whole(pages: Services) -> 
     job = stored(pages, status=Status.DLQ, last_error="x" * 10_000)
 
     assert "x" * 10_000 in text_of(browser_of("vera", a="viewer").get(address(job)))
+
+
+def test_a_template_is_not_acted_on_as_a_job(pages: Services) -> None:
+    template = a_template(tenant_id="a")
+    pages.repository.jobs.insert([template])
+
+    answer = browser_of("olga", a="operator").post(address(template, "cancel"))
+
+    assert answer.status_code == 404
+    assert pages.repository.jobs.get(template.id).status is Status.PENDING
+
+
+def test_a_job_whose_tenant_was_edited_away_is_for_superusers(pages: Services) -> None:
+    job = stored(pages)
+    pages.repository.jobs._jobs.update_one({"_id": job.id}, {"$unset": {"tenantId": ""}})
+
+    assert browser_of("otto", **{"None": "admin"}).get(address(job)).status_code == 404
+    assert browser_of("root").get(address(job)).status_code == 200
+
+
+def test_a_refused_form_goes_on_refreshing_the_job(pages: Services) -> None:
+    job = stored(pages)
+
+    answer = browser_of("olga", a="operator").post(address(job, "priority"), {"priority": "x"})
+
+    assert [each["hx-get"] for each in elements_of(answer, "div") if "hx-get" in each] == [
+        address(job)
+    ]
+
+
+def test_the_priority_zero_is_shown(pages: Services) -> None:
+    answer = browser_of("olga", a="operator").get(address(stored(pages, priority=0)))
+
+    [field] = [each for each in elements_of(answer, "input") if each.get("id") == "priority"]
+    assert field["value"] == "0"
