@@ -131,8 +131,8 @@ def job_page(
         "now": now,
         "id": found.id,
         "typed": typed or {},
-        # Also where a form that was refused is shown again, under its own address.
-        "refresh_path": reverse("admin:job", args=[found.id]),
+        # A form that was refused is shown again under its own address, which takes no GET.
+        "refresh_path": reverse("admin:job", args=[found.id]) if problems else None,
         "problems": problems or {},
         "raw": pretty(job_body(found)),
     }
