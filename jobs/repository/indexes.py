@@ -21,7 +21,9 @@ TEMPLATES_DUE: Final = "templates_due"
 LIVE_RUNS: Final = "live_runs"
 UNANNOUNCED: Final = "unannounced"
 RETRYING: Final = "retrying"
+RETRYING_OF_TENANT: Final = "retrying_of_tenant"
 CANCELLED: Final = "cancelled"
+CANCELLED_OF_TENANT: Final = "cancelled_of_tenant"
 TEMPLATE_RUNS: Final = "template_runs"
 DEAD_LETTERS: Final = "dead_letters"
 DEAD_LETTERS_OF_TENANT: Final = "dead_letters_of_tenant"
@@ -110,22 +112,28 @@ JOBS: Final = (
     ),
     # Lists of all tenants, newest first. It is touched by no move: +0.4 % of their time.
     IndexModel([("createdAt", DESCENDING), ("_id", DESCENDING)], name=NEWEST),
-    # The same for what few jobs come to. One index each for all tenants and for one: the tenant
-    # stands in it, so that those of others are not fetched.
+    # The same for what few jobs come to, for all tenants and for one.
     *(
         IndexModel(
-            [("status", ASCENDING), ("createdAt", DESCENDING), ("_id", DESCENDING), *also],
+            [
+                *whose,
+                ("status", ASCENDING),
+                ("createdAt", DESCENDING),
+                ("_id", DESCENDING),
+                *also,
+            ],
             name=name,
             partialFilterExpression=which,
         )
-        for name, also, which in (
+        for names, also, which in (
             (
-                RETRYING,
-                [("tenantId", ASCENDING), ("attempts", ASCENDING)],
+                (RETRYING, RETRYING_OF_TENANT),
+                [("attempts", ASCENDING)],
                 {"status": str(Status.PENDING), KIND: RUNNABLE, "attempts": {"$gt": 0}},
             ),
-            (CANCELLED, [("tenantId", ASCENDING)], {"status": str(Status.CANCELLED)}),
+            ((CANCELLED, CANCELLED_OF_TENANT), [], {"status": str(Status.CANCELLED)}),
         )
+        for name, whose in zip(names, ([], [("tenantId", ASCENDING)]), strict=True)
     ),
     # Lists of a tenant, newest first, and the cursor; then the same for its dead letters and for
     # one template's runs.

@@ -18,12 +18,14 @@ from jobs.lifecycle import IN_FLIGHT, LEASED, Job, Status, job_id_for
 from jobs.repository.documents import KIND, RUNNABLE, TEMPLATE, BrokenJob, read_document
 from jobs.repository.indexes import (
     CANCELLED,
+    CANCELLED_OF_TENANT,
     DEAD_LETTERS,
     DEAD_LETTERS_OF_TENANT,
     DISPATCH,
     IN_FLIGHT_INDEX,
     NEWEST,
     RETRYING,
+    RETRYING_OF_TENANT,
     TEMPLATE_RUNS,
     TENANT_LIST,
 )
@@ -130,7 +132,8 @@ class JobLists:
             tenants = (wanted.tenant_id,) if sees else ()
         if tenants is not None and not tenants:
             return Listed([], None, None)
-        order = "finishedAt" if wanted.tab is Tab.DEAD else "createdAt"
+        by_end = wanted.tab is Tab.DEAD and wanted.template_id is None
+        order = "finishedAt" if by_end else "createdAt"
         range_ = _range(wanted, tenants, order, before)
         hint = _index_for(wanted, tenants)
         in_order: list[dict[str, Any]] = [
@@ -199,11 +202,14 @@ class JobLists:
         whose: dict[str, Any] = {}
         if tenants is not None:
             whose["tenantId"] = {"$in": sorted(tenants)}
-        dead = DEAD_LETTERS if tenants is None else DEAD_LETTERS_OF_TENANT
+        dead, retrying, cancelled = DEAD_LETTERS, RETRYING, CANCELLED
+        if tenants is not None:
+            dead, retrying = DEAD_LETTERS_OF_TENANT, RETRYING_OF_TENANT
+            cancelled = CANCELLED_OF_TENANT
         counts = {
-            Tab.RETRYING: self._count({**_WHICH[Tab.RETRYING], **whose}, RETRYING),
+            Tab.RETRYING: self._count({**_WHICH[Tab.RETRYING], **whose}, retrying),
             Tab.DEAD: self._count({"status": str(Status.DLQ)} | whose, dead),
-            Tab.CANCELLED: self._count({"status": str(Status.CANCELLED)} | whose, CANCELLED),
+            Tab.CANCELLED: self._count({"status": str(Status.CANCELLED)} | whose, cancelled),
             **self._in_flight(whose),
         }
         if tenants is None:
@@ -217,15 +223,15 @@ class JobLists:
         groups = self._jobs.aggregate(
             [
                 {"$match": {"status": {"$in": [str(status) for status in IN_FLIGHT]}, **whose}},
-                {"$limit": COUNTED},
+                {"$limit": LOOKED_AT},
                 {"$group": {"_id": "$status", "count": {"$sum": 1}}},
             ],
             hint=IN_FLIGHT_INDEX,
         )
         by_status = {group["_id"]: group["count"] for group in groups}
         return {
-            Tab.QUEUED: by_status.get(str(Status.QUEUED), 0),
-            Tab.RUNNING: sum(by_status.get(str(status), 0) for status in LEASED),
+            Tab.QUEUED: min(by_status.get(str(Status.QUEUED), 0), COUNTED),
+            Tab.RUNNING: min(sum(by_status.get(str(each), 0) for each in LEASED), COUNTED),
         }
 
 
@@ -241,9 +247,9 @@ def _range(
         bounds["$lt"] = wanted.until
     query: dict[str, Any] = {order: bounds}
     if wanted.template_id is not None:
-        # The runs of a template are in an index without their tenant.
-        query["templateId"] = wanted.template_id
-    elif tenants is not None:
+        # The runs of a template are in an index without their tenant and status.
+        return query | {"templateId": wanted.template_id}
+    if tenants is not None:
         query["tenantId"] = _one_of(tenants)
     # What a partial index holds has to be said for it to be used.
     if wanted.tab in (Tab.RETRYING, Tab.DEAD, Tab.CANCELLED, *_IN_MEMORY):
@@ -263,9 +269,9 @@ def _index_for(wanted: Wanted, tenants: AnyCollection[str] | None) -> str:
         case Tab.DEAD:
             return DEAD_LETTERS if tenants is None else DEAD_LETTERS_OF_TENANT
         case Tab.RETRYING:
-            return RETRYING
+            return RETRYING if tenants is None else RETRYING_OF_TENANT
         case Tab.CANCELLED:
-            return CANCELLED
+            return CANCELLED if tenants is None else CANCELLED_OF_TENANT
     return NEWEST if tenants is None else TENANT_LIST
 
 

@@ -105,3 +105,14 @@ def test_counts_are_those_of_the_tabs(repo: Repository) -> None:
         Tab.QUEUED: 7,
         Tab.RUNNING: 11,
     }
+
+
+def test_each_count_stops_by_itself(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_lists, "COUNTED", 5)
+    stored(repo, 4, status=Status.QUEUED)
+    stored(repo, 4, status=Status.RUNNING)
+    stored(repo, 9, status=Status.CANCELLED)
+
+    counts = repo.job_lists.counts(None)
+
+    assert (counts[Tab.QUEUED], counts[Tab.RUNNING], counts[Tab.CANCELLED]) == (4, 4, 5)

@@ -163,3 +163,9 @@ def test_counts_stand_beside_the_tabs(pages: Services) -> None:
 
     assert "Cancelled 2" in text_of(browser_of("root").get(PATH))
     assert "Cancelled 1" in text_of(browser_of("vera", a="viewer").get(PATH))
+
+
+def test_clear_leaves_the_tab_alone(pages: Services) -> None:
+    answer = browser_of("root").get(PATH, {"tab": "pending", "tenant": "zz"})
+
+    assert f"{PATH}?tab=pending" in [each["href"] for each in elements_of(answer, "a")]
