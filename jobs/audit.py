@@ -58,6 +58,9 @@ class Action(StrEnum):
     MEMBER_ADD = "member.add"
     MEMBER_CHANGE = "member.change"
     MEMBER_REMOVE = "member.remove"
+    USER_ADD = "user.add"
+    USER_CHANGE = "user.change"
+    USER_REMOVE = "user.remove"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

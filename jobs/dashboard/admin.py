@@ -10,9 +10,10 @@ from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from jobs.audit import Action, Entry
+from jobs.audit import Action
+from jobs.dashboard.accounts import record, shown
 from jobs.dashboard.models import TenantMember
-from jobs.dashboard.page import access, use_cases
+from jobs.dashboard.page import access
 from jobs.dashboard.rights import Right
 
 # Generic for type checkers only.
@@ -38,6 +39,8 @@ class MemberForm(_ModelForm):
         super().__init__(*args, **kwargs)
         if self.instance.pk:
             self.initial["username"] = self.instance.user.get_username()
+            # Another tenant's member is another membership, of which both tenants' logs tell.
+            self.fields["username"].disabled = self.fields["tenant"].disabled = True
 
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]
@@ -92,6 +95,10 @@ class TenantMemberAdmin(_ModelAdmin):
     has_change_permission = has_view_permission
     has_delete_permission = has_view_permission
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """Only what the page's own filter asks for."""
+        return lookup == "role__exact"
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[TenantMember]:
         managed = access(request).tenants_with(Right.ADMINISTER)
         members = super().get_queryset(request)
@@ -104,36 +111,12 @@ class TenantMemberAdmin(_ModelAdmin):
         )
 
     def save_model(self, request: HttpRequest, obj: TenantMember, form: Any, change: bool) -> None:
-        before = _shown(TenantMember.objects.get(pk=obj.pk)) if change else {}
+        before = shown(TenantMember.objects.get(pk=obj.pk)) if change else {}
         super().save_model(request, obj, form, change)
         action = Action.MEMBER_CHANGE if change else Action.MEMBER_ADD
-        _record(request, action, obj, before, _shown(obj))
+        record(request, action, obj.user, tenant=obj.tenant, before=before, after=shown(obj))
 
     def delete_model(self, request: HttpRequest, obj: TenantMember) -> None:
-        before = _shown(obj)
+        before = shown(obj)
         super().delete_model(request, obj)
-        _record(request, Action.MEMBER_REMOVE, obj, before, {})
-
-
-def _shown(member: TenantMember) -> dict[str, Any]:
-    return {"user": member.user.get_username(), "tenant": member.tenant, "role": member.role}
-
-
-def _record(
-    request: HttpRequest,
-    action: Action,
-    member: TenantMember,
-    before: dict[str, Any],
-    after: dict[str, Any],
-) -> None:
-    repository = use_cases().repository
-    entry = Entry(
-        at=repository.clock.now(),
-        author=access(request).author,
-        action=action,
-        tenant_id=member.tenant,
-        targets=(member.user.get_username(),),
-        before=before,
-        after=after,
-    )
-    repository.audit_log.append([entry])
+        record(request, Action.MEMBER_REMOVE, obj.user, tenant=obj.tenant, before=before)

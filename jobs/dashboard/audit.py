@@ -43,6 +43,9 @@ _ACTIONS: Final[Mapping[Action, str]] = {
     Action.MEMBER_ADD: "added a member",
     Action.MEMBER_CHANGE: "changed a member",
     Action.MEMBER_REMOVE: "removed a member",
+    Action.USER_ADD: "added a user",
+    Action.USER_CHANGE: "changed a user",
+    Action.USER_REMOVE: "removed a user",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -12,6 +13,8 @@ from django.contrib.auth.models import AnonymousUser
 
 from jobs.audit import Author, Via
 from jobs.dashboard.models import Role, TenantMember
+
+logger = logging.getLogger(__name__)
 
 
 class Right(IntEnum):
@@ -79,5 +82,11 @@ def access_of(user: AbstractBaseUser | AnonymousUser) -> Access:
     is_staff = bool(getattr(user, "is_staff", False))
     if getattr(user, "is_superuser", False):
         return Access(author, True, is_staff)
-    members = TenantMember.objects.filter(user_id=user.pk).values_list("tenant", "role")
-    return Access(author, False, is_staff, {tenant: _RIGHTS[role] for tenant, role in members})
+    rights = {}
+    for tenant, role in TenantMember.objects.filter(user_id=user.pk).values_list("tenant", "role"):
+        # What somebody edited into something else lets nobody in.
+        if isinstance(tenant, str) and isinstance(role, str) and role in _RIGHTS:
+            rights[tenant] = _RIGHTS[role]
+        else:
+            logger.warning("a membership of %s cannot be read", user.get_username())
+    return Access(author, False, is_staff, rights)

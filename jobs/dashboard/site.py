@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, path, reverse
 
+from jobs.dashboard.accounts import with_rules
 from jobs.dashboard.page import access
 from jobs.dashboard.rights import Right
 
@@ -38,6 +39,12 @@ class ChronosSite(AdminSite):
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:  # type: ignore[override]
         return redirect("admin:overview")
+
+    def register(
+        self, model_or_iterable: Any, admin_class: type[Any] | None = None, **options: Any
+    ) -> None:
+        ruled = None if admin_class is None else with_rules(admin_class)
+        super().register(model_or_iterable, ruled, **options)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         context = super().each_context(request)

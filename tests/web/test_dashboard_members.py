@@ -70,3 +70,32 @@ def test_an_unknown_user_or_a_second_membership_is_told_beside_the_field(pages: 
 
     assert "No user has this name." in text_of(unknown)
     assert "The user is a member of this tenant already." in text_of(twice)
+
+
+def test_a_membership_stays_with_its_tenant_and_user(pages: Services) -> None:
+    browser_of("olga", a="viewer")
+    browser_of("otto")
+    member = TenantMember.objects.get()
+
+    changed = {"username": "otto", "tenant": "b", "role": "operator"}
+    browser_of("anna", a="admin", b="admin").post(f"{LIST}{member.pk}/change/", changed)
+
+    member.refresh_from_db()
+    assert (member.user.username, member.tenant, member.role) == ("olga", "a", "operator")
+
+
+def test_a_membership_edited_by_hand_lets_nobody_in_and_breaks_no_page(pages: Services) -> None:
+    browser = browser_of("olga", a="viewer", b="admin", c="admin")
+    TenantMember.objects.filter(tenant="b").update(role="owner")
+    TenantMember.objects.filter(tenant="c").update(role="")
+
+    assert browser.get("/admin/overview/").status_code == 200
+    assert browser.get(LIST).status_code == 403
+
+
+def test_only_the_filter_of_the_page_is_taken(pages: Services) -> None:
+    browser = browser_of("anna", a="admin")
+
+    assert browser.get(f"{LIST}?role__exact=admin").status_code == 200
+    for lookup in ("tenant__regex=(", "user__password__startswith=p"):
+        assert browser.get(f"{LIST}?{lookup}").status_code == 400
