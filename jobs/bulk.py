@@ -15,6 +15,7 @@ from jobs.audit import Action, Author, Entry
 from jobs.errors import InvalidCron
 from jobs.lifecycle import Job
 
+_NUMBERS: Final = frozenset({"total", "done", "skipped"})
 NONE: Final = ""
 """Of a filter's field: only what lacks it."""
 
@@ -122,6 +123,9 @@ class Operation:
     ) -> list[Entry]:
         """What the audit log says of the operation itself: one entry for each of its tenants."""
         tenants = ("",) if self.tenants is None else self.tenants
+        if len(tenants) > 1:
+            # Who sees one of them must not learn how much there is of the others.
+            after = {name: value for name, value in after.items() if name not in _NUMBERS}
         return [
             Entry(
                 at=at,
