@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 from urllib.parse import urlencode
 
 from jobs.bulk import NONE, Filter
+from jobs.dashboard.typed import typed_instant
 
 _TEXTS: Final = {
     "tenant": "tenant_id",
@@ -62,11 +63,10 @@ def asked_for(fields: Mapping[str, str], without: list[str]) -> Asked:
     problems = {}
     for name in _INSTANTS:
         try:
-            if typed[name]:
-                at = datetime.fromisoformat(typed[name])
-                instants[name] = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-        except (ValueError, OverflowError):
-            problems[name] = "This is no time, such as 2026-11-30T12:00."
+            if (at := typed_instant(typed[name])) is not None:
+                instants[name] = at
+        except ValueError as exc:
+            problems[name] = str(exc)
     return Asked(
         Filter(**values, since=instants.get("since"), until=instants.get("until")), typed, problems
     )

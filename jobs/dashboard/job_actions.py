@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, TypeVar
 
 from bson import ObjectId
@@ -14,9 +14,13 @@ from django.views.decorators.http import require_POST
 from jobs.dashboard.job import find_job, is_template, job_page
 from jobs.dashboard.page import PageRequest, access, act, sentence, use_cases
 from jobs.dashboard.rights import Right
+from jobs.dashboard.typed import typed_instant
 from jobs.errors import InvalidJob
+from jobs.services import Services
 
 T = TypeVar("T")
+_Action = Callable[[HttpRequest, ObjectId], tuple[str, ObjectId]]
+"""Does it; returns a sentence, and the job to show next."""
 
 
 class _Mistyped(Exception):
@@ -48,26 +52,6 @@ def job_action(request: PageRequest, id: ObjectId, action: str) -> HttpResponse:
     except _Mistyped as exc:
         return job_page(request, found, typed=request.POST.dict(), problems={exc.field: str(exc)})
     return redirect("admin:job", target)
-
-
-def _cancel(request: HttpRequest, id: ObjectId) -> tuple[str, ObjectId]:
-    use_cases().cancel(id, by=access(request).author)
-    return "Cancelled.", id
-
-
-def _redrive(request: HttpRequest, id: ObjectId) -> tuple[str, ObjectId]:
-    use_cases().redrive(id, by=access(request).author)
-    return "Redriven: it is due now, with all its attempts again.", id
-
-
-def _discard(request: HttpRequest, id: ObjectId) -> tuple[str, ObjectId]:
-    use_cases().discard(id, by=access(request).author)
-    return "Discarded. It can still be redriven.", id
-
-
-def _run(request: HttpRequest, id: ObjectId) -> tuple[str, ObjectId]:
-    use_cases().run_job_now(id, by=access(request).author)
-    return "It is due now.", id
 
 
 def _reschedule(request: HttpRequest, id: ObjectId) -> tuple[str, ObjectId]:
@@ -103,21 +87,27 @@ def _checked(field: str, do: Callable[[], T]) -> T:
 
 
 def _instant(request: HttpRequest, field: str) -> datetime | None:
-    typed = request.POST.get(field, "").strip()
-    if not typed:
-        return None
     try:
-        at = datetime.fromisoformat(typed)
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError) as exc:
-        raise _Mistyped(field, "This is no time, such as 2026-11-30T12:00.") from exc
+        return typed_instant(request.POST.get(field, "").strip())
+    except ValueError as exc:
+        raise _Mistyped(field, str(exc)) from exc
 
 
-_ACTIONS: Final[Mapping[str, Callable[[HttpRequest, ObjectId], tuple[str, ObjectId]]]] = {
-    "cancel": _cancel,
-    "redrive": _redrive,
-    "discard": _discard,
-    "run": _run,
+def _plain(do: Callable[..., object], done: str) -> _Action:
+    """An action that needs nothing but the job."""
+
+    def action(request: HttpRequest, id: ObjectId) -> tuple[str, ObjectId]:
+        do(use_cases(), id, by=access(request).author)
+        return done, id
+
+    return action
+
+
+_ACTIONS: Final[Mapping[str, _Action]] = {
+    "cancel": _plain(Services.cancel, "Cancelled."),
+    "redrive": _plain(Services.redrive, "Redriven: it is due now, with all its attempts again."),
+    "discard": _plain(Services.discard, "Discarded. It can still be redriven."),
+    "run": _plain(Services.run_job_now, "It is due now."),
     "reschedule": _reschedule,
     "priority": _priority,
     "clone": _clone,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bson import ObjectId
@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from jobs.dashboard.keyset import older_link, place_in
 from jobs.dashboard.page import REFRESH_SECONDS, PageRequest, access, page, use_cases
+from jobs.dashboard.typed import typed_instant
 from jobs.lifecycle import LIVE, Job, Status
 from jobs.repository.documents import BrokenJob
 from jobs.repository.job_lists import COUNTED, Listed, Tab, Wanted
@@ -120,13 +121,10 @@ def _wanted(typed: Mapping[str, str], problems: dict[str, str]) -> Wanted:
 
 
 def _instant(typed: Mapping[str, str], field: str, problems: dict[str, str]) -> datetime | None:
-    if not typed[field]:
-        return None
     try:
-        at = datetime.fromisoformat(typed[field])
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):
-        problems[field] = "This is no time, such as 2026-11-30T12:00."
+        return typed_instant(typed[field])
+    except ValueError as exc:
+        problems[field] = str(exc)
         return None
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from jobs.dashboard.page import REFRESH_SECONDS, PageRequest, page, use_cases
 from jobs.repository.nodes import Node, Seen
 
-_STALE_AFTER: Final = timedelta(seconds=10)
+STALE_AFTER: Final = timedelta(seconds=10)
 """Five reports that did not come."""
 _FORGOTTEN_AFTER: Final = timedelta(days=1)
 _ROLES: Final = ("scheduler", "fanout", "executor", "reaper")
@@ -46,7 +46,7 @@ def nodes(request: PageRequest) -> HttpResponse:
 
 def _row(seen: Seen, now: datetime) -> Row:
     node = seen.node
-    if now - seen.at > _STALE_AFTER:
+    if now - seen.at > STALE_AFTER:
         return Row(node, seen.at, True, "no sign of life", "lost")
     if node.is_draining:
         return Row(node, seen.at, False, "draining: takes no more", "paused")

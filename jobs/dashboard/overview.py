@@ -13,13 +13,13 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from jobs.dashboard.charts import chart_of
+from jobs.dashboard.nodes import STALE_AFTER
 from jobs.dashboard.page import REFRESH_SECONDS, PageRequest, access, page, use_cases
 from jobs.repository.job_lists import COUNTED, Tab
 from jobs.repository.nodes import Node, Seen
 from jobs.repository.overview import DEAD_COUNTED, Backlog
 from jobs.statistics import Resolution, Tally, percentile
 
-_LIVE_FOR: Final = timedelta(seconds=10)
 _RANGES: Final = {
     "1h": (Resolution.MINUTE, timedelta(hours=1)),
     "24h": (Resolution.QUARTER, timedelta(days=1)),
@@ -58,7 +58,7 @@ def overview(request: PageRequest) -> HttpResponse:
     backlogs, due_is_complete = repository.overview.backlogs(now=now, tenants=tenants)
     counts = repository.job_lists.counts(tenants)
     dead_by_tenant = Counter(repository.overview.dead_by_tenant(tenants))
-    seen = repository.nodes.seen(since=now - _LIVE_FOR)
+    seen = repository.nodes.seen(since=now - STALE_AFTER)
     nodes = [each.node for each in seen]
     by_stretch: dict[datetime, Tally] = {}
     whole = Tally()

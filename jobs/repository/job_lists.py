@@ -34,7 +34,7 @@ from jobs.repository.outages import outages_named
 LOOKED_AT: Final = 10_000
 """Jobs that one page looks at, at most: about 0.1 s."""
 COUNTED: Final = 1_000
-"""Where counting stops."""
+"""What is shown of a count, at most; it stops one later."""
 _LARGE: Final = dict.fromkeys(("payload", "result", "delivery", "overrides", "history"), False)
 _ID_TEXT: Final = re.compile("[0-9a-fA-F]{24}")
 
@@ -195,7 +195,7 @@ class JobLists:
 
     @outages_named()
     def counts(self, tenants: AnyCollection[str] | None) -> dict[Tab, int]:
-        """How many there are, of what an index counts: each up to 1,000.
+        """How many there are, of what an index counts: each up to 1,001.
 
         Pending jobs have no index by tenant, and are counted only over all of them.
         """
@@ -217,7 +217,7 @@ class JobLists:
         return counts
 
     def _count(self, query: Mapping[str, Any], hint: str) -> int:
-        return self._jobs.count_documents(query, hint=hint, limit=COUNTED)
+        return self._jobs.count_documents(query, hint=hint, limit=COUNTED + 1)
 
     def _in_flight(self, whose: Mapping[str, Any]) -> dict[Tab, int]:
         groups = self._jobs.aggregate(
@@ -230,8 +230,8 @@ class JobLists:
         )
         by_status = {group["_id"]: group["count"] for group in groups}
         return {
-            Tab.QUEUED: min(by_status.get(str(Status.QUEUED), 0), COUNTED),
-            Tab.RUNNING: min(sum(by_status.get(str(each), 0) for each in LEASED), COUNTED),
+            Tab.QUEUED: min(by_status.get(str(Status.QUEUED), 0), COUNTED + 1),
+            Tab.RUNNING: min(sum(by_status.get(str(each), 0) for each in LEASED), COUNTED + 1),
         }
 
 

@@ -22,7 +22,7 @@ COUNTED: Final = 3_000
 _EACH: Final = 100
 _RANGES: Final = 100
 DEAD_COUNTED: Final = 1_000
-"""Dead letters that are counted of a tenant, at most."""
+"""What is shown of a tenant's dead letters, at most; counting stops one later."""
 _TENANTS: Final = 50
 _PENDING: Final = {"status": str(Status.PENDING), KIND: RUNNABLE}
 
@@ -81,7 +81,7 @@ class OverviewStore:
 
     @outages_named()
     def dead_by_tenant(self, tenants: AnyCollection[str] | None) -> dict[str, int]:
-        """Dead letters, by tenant, of 50 tenants that have any: each counted up to 1,000.
+        """Dead letters, by tenant, of 50 tenants that have any: each counted up to 1,001.
 
         Args:
             tenants: only of these; None: of all.
@@ -91,7 +91,7 @@ class OverviewStore:
             name: self._jobs.count_documents(
                 {"tenantId": name, "status": str(Status.DLQ)},
                 hint=DEAD_LETTERS_OF_TENANT,
-                limit=DEAD_COUNTED,
+                limit=DEAD_COUNTED + 1,
             )
             for name in names
         }

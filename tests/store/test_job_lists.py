@@ -115,4 +115,4 @@ def test_each_count_stops_by_itself(repo: Repository, monkeypatch: pytest.Monkey
 
     counts = repo.job_lists.counts(None)
 
-    assert (counts[Tab.QUEUED], counts[Tab.RUNNING], counts[Tab.CANCELLED]) == (4, 4, 5)
+    assert (counts[Tab.QUEUED], counts[Tab.RUNNING], counts[Tab.CANCELLED]) == (4, 4, 6)

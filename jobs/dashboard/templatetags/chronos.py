@@ -94,8 +94,8 @@ def attempts(job: Any) -> str:
 
 @register.filter
 def capped(count: int, limit: int) -> str:
-    """`{{ count|capped:10000 }}`: 213, or 10,000+ where counting stopped."""
-    return f"{limit:,}+" if count >= limit else f"{count:,}"
+    """`{{ count|capped:1000 }}`: 213, or 1,000+ where counting went beyond that and stopped."""
+    return f"{limit:,}+" if count > limit else f"{count:,}"
 
 
 def _rounded(span: timedelta) -> str:
