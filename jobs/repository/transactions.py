@@ -13,8 +13,10 @@ from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
 T = TypeVar("T")
 
-_TRIES: Final = 10
+# About two seconds in all, for many who write to the same few documents.
+_TRIES: Final = 20
 _PAUSE_SECONDS: Final = 0.01
+_LONGEST_SECONDS: Final = 0.2
 
 
 def in_transaction(collection: Collection[dict[str, Any]], work: Callable[[ClientSession], T]) -> T:
@@ -39,5 +41,5 @@ def in_transaction(collection: Collection[dict[str, Any]], work: Callable[[Clien
                 # An outage is not waited for here: callers know how long they can.
                 if tries == _TRIES or not exc.has_error_label("TransientTransactionError"):
                     raise
-            time.sleep(_PAUSE_SECONDS * tries * random.random())  # noqa: S311
+            time.sleep(min(_PAUSE_SECONDS * 2**tries, _LONGEST_SECONDS) * random.random())  # noqa: S311
             tries += 1
