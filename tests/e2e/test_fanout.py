@@ -53,12 +53,14 @@ def test_a_worker_killed_amid_a_bucket_of_50000_is_replaced_and_no_job_is_missed
         assert all(repo.jobs.insert(jobs))
     workers = [start("runfanout", DISPATCH="fanout") for _ in range(3)]
     reaper = start("runreaper")
-    # Whether that is this minute's bucket or the next one's, its leader finds it.
-    scheduler = start("runscheduler", DISPATCH="fanout")
-    for role in (*workers, reaper, scheduler):
+    for role in (*workers, reaper):
         role.wait_ready()
     wait_for(lambda: all(shards_of(each) for each in workers))
     wait_for(lambda: sum(len(shards_of(each)) for each in workers) == SHARDS)
+    # Once each worker has its share: the first to come would else have all the triggers. Whether
+    # that is this minute's bucket or the next one's, its leader finds it.
+    scheduler = start("runscheduler", DISPATCH="fanout")
+    scheduler.wait_ready()
     # Last: until then, no more than the floor is dispatched.
     executors = [
         start("runexecutor", "--type", "noop", "--concurrency", "64", "--name", name)
