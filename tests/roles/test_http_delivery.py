@@ -266,17 +266,20 @@ def test_one_process_runs_handlers_and_deliveries_and_drains_both_side_by_side(
     ]
     wait_until_all(jobs, Status.RUNNING)
     wait_for(lambda: blocking.target.requests)
-    nodes = repo.nodes.live(role="executor", seen_since=repo.clock.now() - timedelta(seconds=10))
+
+    def nodes() -> dict[str, tuple[str, ...]]:
+        since = repo.clock.now() - timedelta(seconds=10)
+        live = repo.nodes.live(role="executor", seen_since=since)
+        return {node.name: node.job_types for node in live}
+
+    # Jobs that wait already are taken up before the first report.
+    wait_for(lambda: nodes() == {"both": ("slow",), "both-delivery": ("http",)}, show=nodes)
     _, metrics = executor.get("/metrics")
 
     begun = time.monotonic()
     assert executor.terminate() == 0
     took = time.monotonic() - begun
 
-    assert {node.name: node.job_types for node in nodes} == {
-        "both": ("slow",),
-        "both-delivery": ("http",),
-    }
     for pool in ("handlers", "deliveries"):
         assert f'executor_held{{pool="{pool}"}} 1.0' in metrics
     assert 2 <= took < 3.9
