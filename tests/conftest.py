@@ -75,6 +75,10 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 @pytest.fixture(scope="session")
 def mongo_server(servers: Servers) -> Mongod:
     servers.mongod.wait_ready()
+    client: MongoClient[dict[str, Any]] = MongoClient(servers.mongod.location)
+    with client:
+        # Once a minute it would delete what tests date to the past that they live in.
+        client.admin.command("setParameter", ttlMonitorEnabled=False)
     return servers.mongod
 
 
