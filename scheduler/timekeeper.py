@@ -67,6 +67,7 @@ class Timekeeper:
         """
         self._chores = chores
         self._woken: Set[str] | None = None
+        self._looked_at: datetime | None = None
         self._next_look_at: datetime | None = None
         self._full_pause = timedelta(0)
 
@@ -97,6 +98,7 @@ class Timekeeper:
             more = False
             failure: Exception | None = None
             if only is None:
+                self._looked_at = now
                 self._next_look_at = None
                 for chore in self._chores:
                     try:
@@ -152,13 +154,17 @@ class Timekeeper:
         self._woken = self._wakeup.sleep(until)
 
     def _find_next_look(self, now: datetime) -> datetime:
-        """The earliest due time within a tick; what is inserted later shows in the stream."""
+        """The earliest due time within a tick; what is inserted later shows in the stream.
+
+        What came due since the last look, while that went on, is due now.
+        """
         tick = now + self._tick
+        looked_at = self._looked_at or now
         candidates = [chore.next_due(now) for chore in self._chores]
         if self._shards is None or self._shards:
             candidates += [
                 self._repository.dispatch.next_due(
-                    job_type, after=now, until=tick, shards=self._shards
+                    job_type, after=looked_at, until=tick, shards=self._shards
                 )
                 for job_type in self._dispatcher.open_types
             ]
