@@ -35,7 +35,7 @@ demo: setup ## run the whole stack and some jobs; EXIT=1 ends it after the jobs
 	@exec $(PYTHON) manage.py devstack --demo $(if $(EXIT),--exit)
 
 test: setup ## run the tests on real servers; ARGS='-k cron' goes to pytest
-	@$(PYTHON) -m tools.chromium
+	@$(PYTHON) -m tools.debian chromium prometheus promtool
 	@exec $(PYTHON) -m pytest $(ARGS)
 
 check: setup ## linters, types, import rules, Django's checks
@@ -50,7 +50,7 @@ smoke: setup ## deliver by HTTP and Kafka through a running stack (make demo), a
 	@exec $(PYTHON) manage.py smoke $(ARGS)
 
 screens: setup ## take the screenshots in docs/screens
-	@$(PYTHON) -m tools.chromium
+	@$(PYTHON) -m tools.debian chromium
 	@exec $(PYTHON) -m tools.screens $(ARGS)
 
 bench: setup ## measure on a stack of its own; ARGS='--runs 1' goes to manage.py bench

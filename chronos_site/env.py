@@ -155,6 +155,8 @@ VARIABLES: Mapping[str, Variable] = {
     "JAVA_HOME": Variable(anything, None, "devstack and tests: the Java for KAFKA_HOME"),
     "REDIS_BIN": Variable(anything, None, "devstack and tests: the redis-server to start"),
     "CHROMIUM_BIN": Variable(anything, None, "tests: the chromium or Chrome to drive"),
+    "PROMETHEUS_BIN": Variable(anything, None, "tests: the prometheus to start"),
+    "PROMTOOL_BIN": Variable(anything, None, "tests: the promtool to run"),
     "DEVSTACK_DIR": Variable(
         anything, ".devstack", "devstack: where its servers keep data and logs"
     ),

@@ -1,0 +1,76 @@
+"""Prometheus, for tests of the rules and dashboards in `deploy/`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import httpx
+
+from devstack.process import DevstackError
+from devstack.server import Server
+
+
+class Prometheus(Server):
+    """Prometheus.
+
+    Args:
+        directory: see `Server`.
+        port: see `Server`.
+        config: its configuration file.
+        binary: the program.
+    """
+
+    name: ClassVar[str] = "prometheus"
+    address_variable: ClassVar[str] = "PROMETHEUS_BIN"
+    port_variable: ClassVar[str] = "PROMETHEUS_BIN"
+
+    def __init__(
+        self, directory: Path, port: int | None = None, *, config: Path, binary: str
+    ) -> None:
+        super().__init__(directory, port)
+        self._config = config
+        self._binary = binary
+
+    def command(self) -> list[str]:
+        return [
+            self._binary,
+            f"--config.file={self._config}",
+            f"--storage.tsdb.path={self.directory / 'data'}",
+            f"--web.listen-address={self.address}",
+            "--log.level=warn",
+        ]
+
+    def answers(self) -> bool:
+        try:
+            ready = httpx.get(f"http://{self.address}/-/ready", timeout=1, trust_env=False)
+        except httpx.HTTPError:
+            return False
+        return ready.status_code == httpx.codes.OK
+
+    def query(self, expression: str, at: datetime | None = None) -> list[dict[str, Any]]:
+        """The samples that PromQL finds: each with `metric` (labels) and `value`.
+
+        Args:
+            expression: PromQL.
+            at: aware; None: now.
+
+        Raises:
+            DevstackError: Prometheus refuses it. The text says why.
+        """
+        when = {} if at is None else {"time": at.timestamp()}
+        result = self._get("query", {"query": expression, **when})["result"]
+        return list(result)
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """Pending and firing alerts: each with `labels`, `annotations` and `state`."""
+        return list(self._get("alerts", {})["alerts"])
+
+    def _get(self, path: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        answer = httpx.get(
+            f"http://{self.address}/api/v1/{path}", params=parameters, timeout=10, trust_env=False
+        ).json()
+        if answer["status"] != "success":
+            raise DevstackError(f"Prometheus refuses {parameters}: {answer['error']}")
+        return dict(answer["data"])
