@@ -128,12 +128,12 @@ def check_probes(processes: Sequence[Process], start_role: Callable[..., RolePro
     """
     for process, role in [(process, process.start(start_role)) for process in processes]:
         for probe in process.probes:
+            _wait_for_answer(process, role, probe)
 
-            def has_answered(role: RoleProcess = role, path: str = probe.path) -> bool:
-                assert role.is_alive, f"{role} ended:\n{role.output}"
-                return role.get(path)[0] == 200
 
-            wait_for(
-                has_answered,
-                show=lambda where=process.where, probe=probe: f"{where}: {probe} has no answer",
-            )
+def _wait_for_answer(process: Process, role: RoleProcess, probe: Probe) -> None:
+    def has_answered() -> bool:
+        assert role.is_alive, f"{process.where}: {role} ended:\n{role.output}"
+        return role.get(probe.path)[0] == 200
+
+    wait_for(has_answered, show=lambda: f"{process.where}: {probe} has no answer:\n{role.output}")
