@@ -157,6 +157,7 @@ VARIABLES: Mapping[str, Variable] = {
     "CHROMIUM_BIN": Variable(anything, None, "tests: the chromium or Chrome to drive"),
     "PROMETHEUS_BIN": Variable(anything, None, "tests: the prometheus to start"),
     "PROMTOOL_BIN": Variable(anything, None, "tests: the promtool to run"),
+    "KUSTOMIZE_BIN": Variable(anything, None, "tests: the kustomize to run"),
     "DEVSTACK_DIR": Variable(
         anything, ".devstack", "devstack: where its servers keep data and logs"
     ),
