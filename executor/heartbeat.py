@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from executor.allowance import Allowance
 from executor.held import Held, Holdings
-from executor.metrics import CAPACITY, LOST_CLAIMS
+from executor.metrics import BUSY, CAPACITY, LOST_CLAIMS
 from executor.pace import Pace
 from executor.pool import Crew, Pool
 from executor.starter import Starter
@@ -119,11 +119,14 @@ class Heartbeat:
         if high > low * _NOTABLE_CHANGE or at - self._reported_at >= _REPORT_SECONDS:
             now = self._repository.clock.now()
             self._holdings.room.limit = capacity + self._spare_room
+            busy = self._holdings.count_working()
+            for job_type in self._node.job_types:
+                BUSY.labels(job_type).set(busy[job_type])
             node = replace(
                 self._node,
                 capacity=capacity,
                 slots=self._slots,
-                busy=self._holdings.count_working(),
+                busy=busy.total(),
                 is_draining=self._draining,
             )
             self._repository.nodes.report(node, now=now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -125,9 +126,13 @@ class Holdings:
         with self._lock:
             return list(self._by_id.values())
 
-    def count_working(self) -> int:
-        """How many a worker has taken up, and whose end is not decided."""
-        return sum(held.working_since is not None and not held.is_settled for held in self.all())
+    def count_working(self) -> Counter[str]:
+        """How many of each job type a worker has taken up, and whose end is not decided."""
+        return Counter(
+            held.job.job_type
+            for held in self.all()
+            if held.working_since is not None and not held.is_settled
+        )
 
     def wait_empty(self, timeout: float) -> bool:
         """Whether nothing is held any more, waiting up to `timeout` seconds for it."""
