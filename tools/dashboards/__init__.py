@@ -1,0 +1,1 @@
+"""Grafana's dashboards as code: `python -m tools.dashboards` writes `deploy/grafana/dashboards`."""

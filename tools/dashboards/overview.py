@@ -1,0 +1,321 @@
+"""The page to look at first."""
+
+from __future__ import annotations
+
+from tools.dashboards.model import Dashboard, Kind, Panel, Query, Row, Variable
+from tools.dashboards.processes import WHO
+
+JOB_TYPE = Variable("job_type", "Job type", "label_values(jobs_due, job_type)")
+
+
+def lag_lines(title: str, shows: str, metric: str, normal: str, alerts: tuple[str, ...]) -> Panel:
+    """Three quantiles of a lag, from its recording rules."""
+    return Panel(
+        title,
+        shows,
+        normal,
+        "s",
+        [Query(f"{metric}:{quantile}", quantile) for quantile in ("p50", "p95", "p99")],
+        limits=(1, 30),
+        alerts=alerts,
+    )
+
+
+START_LAG = lag_lines(
+    "Start lag",
+    "From due to the start of the handler, of attempts that started in the last 5 minutes.",
+    "chronos:start_lag_seconds",
+    "below 0.1 s while executors have room; it grows when there are too few of them.",
+    ("StartLag",),
+)
+DISPATCH_LAG = lag_lines(
+    "Dispatch lag",
+    "From due to the message in Kafka, of jobs dispatched in the last 5 minutes.",
+    "chronos:dispatch_lag_seconds",
+    "below 0.1 s. Above it, and the leader lives: executors are full, so jobs are held back.",
+    ("DispatchLag",),
+)
+DUE = Panel(
+    "Due and still waiting",
+    "Pending jobs whose time has come, by type. Counted up to 10,000 of each.",
+    "near 0; after a burst it falls steadily. Growing: too few executors of that type.",
+    "short",
+    (Query('max by (job_type) (jobs_due{job_type=~"$job_type"})', "{{job_type}}"),),
+    alerts=("BacklogWithoutExecutor", "Backlog"),
+)
+LONGEST_DUE = Panel(
+    "The longest wait",
+    "How long the job that waits longest is due, by type.",
+    "a few seconds at most. High where little waits: high priorities overtake it for ever.",
+    "s",
+    (Query('max by (job_type) (jobs_oldest_due_seconds{job_type=~"$job_type"})', "{{job_type}}"),),
+    limits=(30, 300),
+)
+UNSERVED = Panel(
+    "Due, and no executor serves it",
+    "Job types that have due jobs and no live executor.",
+    "no line.",
+    "short",
+    (
+        Query(
+            'max by (job_type) (jobs_due{job_type=~"$job_type"}) > 0'
+            " unless on (job_type) (max by (job_type) (executors_serving) > 0)",
+            "{{job_type}}",
+        ),
+    ),
+    empty_because="every type with due jobs has an executor.",
+    alerts=("BacklogWithoutExecutor",),
+)
+BY_STATUS = Panel(
+    "Jobs in flight",
+    "Jobs queued (message sent), claimed (held by an executor) and running.",
+    "queued is a small part of the executors' capacity. Many queued for long: executors do not"
+    " get the messages. Many claimed: handlers are slower than before.",
+    "short",
+    (
+        Query(
+            'max by (status) (jobs_by_status{status=~"queued|claimed|running"})',
+            "{{status}}",
+        ),
+    ),
+    stacked=True,
+)
+DEAD = Panel(
+    "Dead letters",
+    "Jobs that used up their attempts, and templates that cannot fire. Counted up to 100,000.",
+    "level. Growing: read the newest error on the page of dead letters.",
+    "short",
+    (Query('max(jobs_by_status{status="dlq"})', "dead letters"),),
+    alerts=("DeadLettersGrow",),
+)
+FAILURE_RATIO = Panel(
+    "Share of attempts that fail",
+    "Of the attempts that ended in the last 5 minutes, by type.",
+    "what the targets of the type usually do; a retry is no loss. All types at once: look at"
+    " MongoDB, the network, the last release.",
+    "percentunit",
+    (Query('chronos:failure_ratio:rate5m{job_type=~"$job_type"}', "{{job_type}}"),),
+    limits=(0.1, 0.5),
+    highest=1,
+    alerts=("FailureRatio",),
+)
+NOT_COMPLETED = Panel(
+    "Attempts that did not complete",
+    "Ended attempts a second, by result: failed, timed_out, lost (executor gone), snoozed,"
+    " handed_back (executor shut down), cancelled.",
+    "lost: 0. handed_back: only while executors are replaced.",
+    "suffix: attempts/s",
+    (
+        Query(
+            'sum by (result) (chronos:attempts:rate1m{job_type=~"$job_type", result!="completed"})',
+            "{{result}}",
+        ),
+    ),
+    empty_because="every attempt since the executors started has completed.",
+)
+RECOVERED = Panel(
+    "Taken back by the reaper",
+    "Jobs, by what had become of them. queued: the message was lost, or nobody serves the type."
+    " claimed, running: the executor died. dlq: the dead letter was announced late.",
+    "nothing; a few after an executor was killed.",
+    "short",
+    (
+        Query(
+            "sum by (sweep) (increase(reaper_recovered_jobs_total[$__rate_interval]))",
+            "{{sweep}}",
+        ),
+    ),
+    empty_because="no job had to be taken back since the reapers started.",
+    alerts=("LeaseLosses",),
+)
+CRON = Panel(
+    "Templates",
+    "Occurrences in the last minutes: runs spawned, missed (passed without a run), skipped (an"
+    " earlier run was live), and templates dead-lettered as invalid.",
+    "spawned as planned; missed and invalid 0. Skipped belongs to overlap `skip`.",
+    "short",
+    tuple(
+        Query(f"sum(increase(scheduler_cron_{name}_total[$__rate_interval]))", name)
+        for name in ("spawned", "missed", "skipped", "invalid")
+    ),
+    alerts=("CronInvalid", "CronMissed"),
+)
+LEADERS = Panel(
+    "Leader",
+    "Schedulers that lead. Without one nothing is dispatched (with fan-out: no template fires).",
+    "one. None for some seconds while the lead changes.",
+    "short",
+    (Query("sum(scheduler_is_leader) or vector(0)", "leaders"),),
+    kind=Kind.STAT,
+    width=6,
+    limits=(1,),
+    high_is_good=True,
+    words={0: "nobody leads", 1: "one leads", 2: "two lead"},
+    alerts=("NoLeader",),
+)
+SATURATION = Panel(
+    "How full the executors are",
+    "Jobs that executors hold, as a share of what they can hold, by pool.",
+    "below 0.8. At 1 for long: jobs wait in MongoDB; add executors or concurrency.",
+    "percentunit",
+    (
+        Query(
+            "sum by (pool) (executor_held) / (sum by (pool) (executor_capacity) > 0)",
+            "{{pool}}",
+        ),
+    ),
+    limits=(0.8, 0.95),
+    highest=1,
+    alerts=("Saturation",),
+)
+SERVING = Panel(
+    "Executors of each type",
+    "Live executors that serve a type, as the scheduler sees them.",
+    "what is deployed; at least 1 of each type that has jobs.",
+    "short",
+    (Query('max by (job_type) (executors_serving{job_type=~"$job_type"})', "{{job_type}}"),),
+)
+
+OVERVIEW = Dashboard(
+    "overview",
+    "Chronos: overview",
+    "Is work late, is it failing, where is it stuck, who is doing it.",
+    (
+        Row(
+            "Is work late?",
+            (
+                Panel(
+                    "Start lag, p95",
+                    "From due to the start of the handler: 19 of 20 attempts start sooner.",
+                    "below 1 s; odd from 1 s, bad from 30 s.",
+                    "s",
+                    (Query("chronos:start_lag_seconds:p95", "p95"),),
+                    kind=Kind.STAT,
+                    width=6,
+                    limits=(1, 30),
+                    alerts=("StartLag",),
+                ),
+                Panel(
+                    "Due and still waiting",
+                    "Pending jobs of all chosen types whose time has come.",
+                    "below 100; a burst may be more for a while.",
+                    "short",
+                    (
+                        Query(
+                            'sum(max by (job_type) (jobs_due{job_type=~"$job_type"}))',
+                            "due",
+                        ),
+                    ),
+                    kind=Kind.STAT,
+                    width=6,
+                    limits=(100, 10_000),
+                    alerts=("Backlog",),
+                ),
+                Panel(
+                    "The longest wait",
+                    "How long the job that waits longest is due.",
+                    "below 30 s; bad from 5 minutes.",
+                    "s",
+                    (Query('max(jobs_oldest_due_seconds{job_type=~"$job_type"})', "longest"),),
+                    kind=Kind.STAT,
+                    width=6,
+                    limits=(30, 300),
+                ),
+                Panel(
+                    "Throughput",
+                    "Attempts that ended, a second.",
+                    "as usual for the hour. 0 while jobs are due: look at the leader.",
+                    "suffix: attempts/s",
+                    (Query("chronos:throughput:rate1m", "ended"),),
+                    kind=Kind.STAT,
+                    width=6,
+                ),
+                START_LAG,
+                DUE,
+                LONGEST_DUE,
+            ),
+        ),
+        Row(
+            "Is it failing?",
+            (
+                FAILURE_RATIO,
+                NOT_COMPLETED,
+                DEAD,
+                Panel(
+                    "Alerts",
+                    "Alerts that fire, or are about to (pending). The runbook says what to do.",
+                    "none.",
+                    "short",
+                    (Query("sum by (alertname, severity, alertstate) (ALERTS)", ""),),
+                    kind=Kind.TABLE,
+                    width=12,
+                    empty_because="no alert fires.",
+                ),
+                Panel(
+                    "Servers that do not answer",
+                    "Calls a second that ended with MongoDB or Kafka unavailable, by role.",
+                    "0; some at a failover of MongoDB, which lasts seconds.",
+                    "suffix: calls/s",
+                    (
+                        Query(
+                            "sum by (role) (rate(store_errors_total[$__rate_interval]))",
+                            "MongoDB, {{role}}",
+                        ),
+                        Query(
+                            "sum by (role) (rate(broker_errors_total[$__rate_interval]))",
+                            "Kafka, {{role}}",
+                        ),
+                    ),
+                    width=12,
+                    limits=(0.1,),
+                    alerts=("StoreErrors", "BrokerErrors"),
+                ),
+            ),
+        ),
+        Row(
+            "Where is it stuck?",
+            (DISPATCH_LAG, BY_STATUS, SATURATION, UNSERVED, RECOVERED, CRON),
+        ),
+        Row(
+            WHO,
+            (
+                LEADERS,
+                Panel(
+                    "Processes that answer",
+                    "Processes of each role that Prometheus could scrape.",
+                    "as many as are deployed; none of a role that is deployed is bad.",
+                    "short",
+                    (Query('sum by (role) (up{job="chronos"})', "{{role}}"),),
+                    kind=Kind.STAT,
+                    width=18,
+                    limits=(1,),
+                    high_is_good=True,
+                    alerts=("NoReaper",),
+                ),
+                Panel(
+                    "Throughput by type",
+                    "Attempts that ended, a second.",
+                    "as usual for the hour.",
+                    "suffix: attempts/s",
+                    (
+                        Query(
+                            'sum by (job_type) (chronos:attempts:rate1m{job_type=~"$job_type"})',
+                            "{{job_type}}",
+                        ),
+                    ),
+                    stacked=True,
+                ),
+                SERVING,
+                Panel(
+                    "Memory by role",
+                    "Resident memory of all processes of a role. An API of several workers does"
+                    " not tell it.",
+                    "level; for its height see the sizing in operations.md.",
+                    "bytes",
+                    (Query("sum by (role) (process_resident_memory_bytes)", "{{role}}"),),
+                ),
+            ),
+        ),
+    ),
+    (JOB_TYPE,),
+)
