@@ -131,14 +131,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "json": {
-            "()": "pythonjsonlogger.json.JsonFormatter",
-            "format": "{levelname}{name}{message}",
-            "style": "{",
-            # RFC 3339 in UTC, whatever the host's zone.
-            "timestamp": "time",
-            "rename_fields": {"levelname": "level", "name": "logger"},
-        },
+        "json": {"()": "jobs.logs.format.LineFormatter"},
         "text": {"format": "{levelname:<7} {name}: {message}", "style": "{"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": ENV["LOG_FORMAT"]}},

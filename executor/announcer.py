@@ -10,6 +10,7 @@ from executor.batches import batches
 from jobs.broker.publisher import Publisher
 from jobs.errors import StoreUnavailable
 from jobs.lifecycle import Finish, Job
+from jobs.logs import events
 from jobs.messages import dead_letter_message
 from jobs.repository import Repository
 from jobs.repository.dead_letters import DeadLetter
@@ -55,10 +56,17 @@ class Announcer:
         failed = set(self._publisher.publish([dead_letter_message(each) for each in letters]))
         arrived = [each.id for place, each in enumerate(letters) if place not in failed]
         if failed:
-            logger.warning("%d dead letters are left to the reaper to announce", len(failed))
+            extra = events.DEAD_LETTERS_UNANNOUNCED(count=len(failed))
+            logger.warning(
+                "%d dead letters are left to the reaper to announce", len(failed), extra=extra
+            )
         try:
             if arrived:
                 now = self._repository.clock.now()
                 self._repository.dead_letters.mark_announced(arrived, now=now)
         except StoreUnavailable as exc:
-            logger.warning("the reaper will announce %d dead letters again: %s", len(arrived), exc)
+            logger.warning(
+                "the reaper will announce %d dead letters again: %s",
+                *(len(arrived), exc),
+                extra=events.DEAD_LETTERS_UNANNOUNCED(count=len(arrived), error=exc),
+            )

@@ -11,8 +11,9 @@ from typing import Any, Final
 from django.db import close_old_connections
 
 from jobs import attempts
-from jobs.executions import execution_id
 from jobs.lifecycle import Finish, Job, Response
+from jobs.logs import events
+from jobs.logs.fields import of_attempt
 from jobs.registry import Context, Fail, HandlerFunction, Retry, Snooze
 
 RESULT_LENGTH: Final = 1_000_000
@@ -74,16 +75,10 @@ def context_for(job: Job, started_at: datetime, cancelled: Any) -> Context:
     if not isinstance(payload, dict):
         raise BadPayload("the stored payload is not a JSON object")
     number = job.attempts + 1
-    job_id = str(job.id)
-    extra = {
-        "job_id": job_id,
-        "tenant_id": job.tenant_id,
-        "attempt": number,
-        "execution_id": execution_id(job.id, job.claim_id or ""),
-    }
+    extra = events.HANDLER_LOGGED(**of_attempt(job))
     timeout = job.timeout_seconds
     return Context(
-        job_id=job_id,
+        job_id=str(job.id),
         tenant_id=job.tenant_id,
         job_type=job.job_type,
         attempt=number,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import signal
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from multiprocessing.connection import Connection
@@ -16,8 +17,10 @@ import django
 
 from executor.calls import AttemptError, BadPayload, call, context_for, describe
 from executor.logs import Catcher, Take
-from jobs.executions import LogLine, execution_id
+from jobs.executions import LogLine
 from jobs.lifecycle import Job
+from jobs.logs.fields import carrying, of_attempt
+from jobs.logs.process import identify, identity
 from jobs.registry import Fail, Retry, Snooze, handlers
 
 # Handlers may have started threads in the parent; a fork would copy their locks.
@@ -102,7 +105,9 @@ class Child:
         if self._pipe is None or self._process is None or not self._process.is_alive():
             self.close()
             ours, theirs = _SPAWN.Pipe()
-            self._process = _SPAWN.Process(target=_serve, args=(theirs,), daemon=True)
+            self._process = _SPAWN.Process(
+                target=_serve, args=(theirs, dict(identity())), daemon=True
+            )
             self._process.start()
             theirs.close()
             self._pipe = ours
@@ -128,11 +133,12 @@ class Child:
         return self._process.exitcode
 
 
-def _serve(pipe: Connection[Any, Any]) -> None:
+def _serve(pipe: Connection[Any, Any], parent: Mapping[str, str]) -> None:
     # Ctrl-C and service managers signal the whole group. Only the parent decides when this ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     django.setup()
+    identify(parent["role"], parent["process"])
     known = handlers()
     catcher = Catcher()
     logging.getLogger().addHandler(catcher)
@@ -146,7 +152,8 @@ def _serve(pipe: Connection[Any, Any]) -> None:
         pipe.send("ready")
         while True:
             job, started_at = pipe.recv()
-            with catcher.catching(execution_id(job.id, job.claim_id or ""), take):
+            fields = of_attempt(job)
+            with carrying(fields), catcher.catching(fields["execution_id"], take):
                 answer = _attempt(known, job, started_at)
             pipe.send(answer)
 

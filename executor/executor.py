@@ -23,6 +23,8 @@ from jobs.bookkeeping import Bookkeeper
 from jobs.broker.publisher import Publisher
 from jobs.broker.subscription import Subscription
 from jobs.errors import StoreUnavailable
+from jobs.logs import events
+from jobs.logs.fields import of_job
 from jobs.repeating import Repeater
 from jobs.repository import Repository
 from jobs.repository.nodes import Node
@@ -145,12 +147,14 @@ class Executor:
         ours = [held for held in self._holdings.all() if held.settle(unless_working=True)]
         if not ours:
             return
-        logger.info("handing %d waiting jobs back", len(ours))
+        extra = events.JOBS_HANDED_BACK(count=len(ours))
+        logger.info("handing %d waiting jobs back", len(ours), extra=extra)
         try:
             now = self._repository.clock.now()
             self._repository.claims.hand_back([held.claim for held in ours], now=now)
         except StoreUnavailable as exc:
-            logger.warning("the reaper will take %d jobs back: %s", len(ours), exc)
+            extra = events.JOBS_LEFT(count=len(ours), error=exc)
+            logger.warning("the reaper will take %d jobs back: %s", len(ours), exc, extra=extra)
         self._holdings.release(ours)
 
     def _interrupt_working(self) -> None:
@@ -158,7 +162,8 @@ class Executor:
         now = self._repository.clock.now()
         for held in self._holdings.all():
             if held.settle():
-                logger.warning("interrupted by shutdown", extra={"job_id": str(held.job.id)})
+                extra = events.JOB_INTERRUPTED(**of_job(held.job))
+                logger.warning("interrupted by shutdown", extra=extra)
                 self._crew.abandon(held)
                 started_at = held.started_at or now
                 finish = attempts.handed_back(held.job, started_at=started_at, finished_at=now)

@@ -16,6 +16,8 @@ from executor.pace import Pace
 from executor.pool import Crew, Pool
 from executor.starter import Starter
 from jobs.errors import StoreUnavailable
+from jobs.logs import events
+from jobs.logs.fields import of_job
 from jobs.repository import Repository
 from jobs.repository.claims import Claim
 from jobs.repository.nodes import Node
@@ -90,7 +92,8 @@ class Heartbeat:
         try:
             self._repository.nodes.remove(self._node.name)
         except StoreUnavailable as exc:
-            logger.warning("still registered as alive, for some seconds: %s", exc)
+            extra = events.STILL_REGISTERED(error=exc)
+            logger.warning("still registered as alive, for some seconds: %s", exc, extra=extra)
 
     def _run(self) -> None:
         while not self._closing.wait(min(_TICK_SECONDS, self._lease.total_seconds() / 10)):
@@ -98,9 +101,10 @@ class Heartbeat:
                 self._beat(time.monotonic())
             except StoreUnavailable as exc:
                 # The leases last three beats; handlers go on, and their ends are written later.
-                logger.warning("no sign of life could be given: %s", exc)
+                extra = events.HEARTBEAT_MISSED(error=exc)
+                logger.warning("no sign of life could be given: %s", exc, extra=extra)
             except Exception:
-                logger.exception("a heartbeat failed")
+                logger.exception("a heartbeat failed", extra=events.HEARTBEAT_FAILED())
 
     def _beat(self, at: float) -> None:
         self._crew.expire(self._holdings.all(), at)
@@ -139,7 +143,10 @@ class Heartbeat:
         """Give back what handlers that became slow will not get to soon; others may."""
         held = len(self._holdings)
         if held > max(capacity, self._slots) * _MUCH_TOO_MUCH:
-            logger.info("holding %d jobs, with room for %d: giving back", held, capacity)
+            extra = events.JOBS_TOO_MANY(held=held, capacity=capacity)
+            logger.info(
+                "holding %d jobs, with room for %d: giving back", held, capacity, extra=extra
+            )
             self._starter.give_back(held - capacity)
 
     def _extend(self) -> None:
@@ -163,7 +170,8 @@ class Heartbeat:
         for held in helds:
             # One whose end is being written also matches no more; it has been settled.
             if held.claim in lost and held.settle():
-                logger.info("cancelled, or taken away", extra={"job_id": str(held.job.id)})
+                extra = events.CLAIM_LOST(**of_job(held.job))
+                logger.info("cancelled, or taken away", extra=extra)
                 LOST_CLAIMS.inc()
                 self._crew.abandon(held)
                 self._holdings.release([held])

@@ -18,6 +18,7 @@ from executor.pool import Crew
 from executor.starter import Starter
 from jobs.broker.subscription import Received, Subscription
 from jobs.lifecycle import Job
+from jobs.logs import events
 from jobs.loop import persist
 from jobs.messages import job_id_of
 from jobs.repository import Repository
@@ -75,7 +76,8 @@ class Intake:
                 self._step()
             except Exception:
                 # The reaper sends the messages again.
-                logger.exception("messages could not be taken in")
+                extra = events.MESSAGES_NOT_TAKEN(job_type=self._job_type)
+                logger.exception("messages could not be taken in", extra=extra)
                 self._stop.wait(_POLL_SECONDS)
         # At once, not after the drain: the other members take the partitions over.
         self._leave()
@@ -108,7 +110,8 @@ class Intake:
         named = [job_id_of(message.value()) for message in messages]
         job_ids = list(dict.fromkeys(job_id for job_id in named if job_id is not None))
         if junk := named.count(None):
-            logger.warning("dropped %d messages that name no job", junk)
+            extra = events.MESSAGES_JUNK(count=junk, job_type=self._job_type)
+            logger.warning("dropped %d messages that name no job", junk, extra=extra)
             DROPPED_MESSAGES.labels("junk").inc(junk)
         jobs = self._claim(job_ids) if job_ids else []
         if jobs is None:
@@ -156,6 +159,10 @@ class Intake:
         if strays:
             claims = [(job.id, job.claim_id or "") for job in strays]
             now = self._repository.clock.now()
-            logger.warning("%d messages came in the topic of %s", len(strays), self._job_type)
+            logger.warning(
+                "%d messages came in the topic of %s",
+                *(len(strays), self._job_type),
+                extra=events.MESSAGES_STRAY(count=len(strays), job_type=self._job_type),
+            )
             persist(lambda: self._repository.claims.hand_back(claims, now=now), stop=self._stop)
         return [job for job in jobs if job.job_type == self._job_type]

@@ -14,6 +14,7 @@ from typing import Final
 
 from executor.metrics import DROPPED_LOG_LINES
 from jobs.executions import LogLine
+from jobs.logs import events
 from jobs.loop import persist
 from jobs.repository.attempt_logs import AttemptLogStore, LogBatch
 
@@ -197,7 +198,8 @@ class AttemptLogs:
             try:
                 self._write(_batches(entries))
             except Exception:  # the lines of later attempts must not suffer
-                logger.exception("%d lines of handlers were refused", len(entries))
+                extra = events.HANDLER_LINES_REFUSED(count=len(entries))
+                logger.exception("%d lines of handlers were refused", len(entries), extra=extra)
 
     def _collect(self) -> list[_Entry]:
         """What has come in; nothing at the end."""
@@ -219,7 +221,10 @@ class AttemptLogs:
         if persist(append, stop=self._give_up) is None:
             lost = sum(len(batch.lines) for batch in batches)
             DROPPED_LOG_LINES.labels("backlog").inc(lost)
-            logger.error("%d lines of handlers were not written: MongoDB is away", lost)
+            extra = events.HANDLER_LINES_LOST(count=lost)
+            logger.error(
+                "%d lines of handlers were not written: MongoDB is away", lost, extra=extra
+            )
 
 
 def _ignore(line: LogLine) -> None:

@@ -11,6 +11,7 @@ from executor.held import Held, Holdings
 from executor.line import Line
 from executor.metrics import LOST_CLAIMS
 from executor.pool import Crew
+from jobs.logs import events
 from jobs.loop import persist
 from jobs.repository import Repository
 
@@ -93,7 +94,8 @@ class Starter:
                 try:
                     self._start(helds)
                 except Exception:
-                    logger.exception("%d jobs could not be started", len(helds))
+                    extra = events.STARTS_FAILED(count=len(helds))
+                    logger.exception("%d jobs could not be started", len(helds), extra=extra)
                     self._started.give(permits)
                     self._let_go(helds)
 

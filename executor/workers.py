@@ -20,6 +20,8 @@ from executor.metrics import ABANDONED, HANDLER_SECONDS, START_LAG_SECONDS
 from executor.pace import Pace
 from executor.writer import Writer
 from jobs.lifecycle import Outcome
+from jobs.logs import events
+from jobs.logs.fields import carrying, of_attempt, of_job
 from jobs.registry import Handler
 
 logger = logging.getLogger(__name__)
@@ -93,7 +95,8 @@ class Workers:
                         return
                 except Exception as exc:
                     # Not the handler's doing (`conclude` sees to that): a child that cannot start.
-                    logger.exception("a worker failed", extra={"job_id": str(held.job.id)})
+                    extra = events.ATTEMPT_BROKEN(**of_job(held.job))
+                    logger.exception("a worker failed", extra=extra)
                     if held.settle():
                         self._started.give()
                         error = f"the executor failed: {describe(exc)}"
@@ -116,7 +119,7 @@ class Workers:
         START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
 
         def attempt() -> str | None:
-            with self._logs.capturing(held.execution_id) as take:
+            with carrying(of_attempt(job)), self._logs.capturing(held.execution_id) as take:
                 if handler.in_process:
                     return child.run(job, now, held.cancelled, take)
                 return call(handler.function, context_for(job, now, held.cancelled))

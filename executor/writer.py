@@ -14,6 +14,7 @@ from executor.metrics import JOBS, LOST_CLAIMS
 from jobs.bookkeeping import Bookkeeper
 from jobs.executions import execution_of
 from jobs.lifecycle import Finish, Status
+from jobs.logs import events
 from jobs.loop import persist
 from jobs.repository import Repository
 
@@ -70,7 +71,11 @@ class Writer:
         try:
             self._store(batch)
         except Exception:  # one refused document must not take its batch along
-            logger.exception("a batch of %d ends was refused, writing one by one", len(batch))
+            logger.exception(
+                "a batch of %d ends was refused, writing one by one",
+                len(batch),
+                extra=events.ENDS_REFUSED(count=len(batch)),
+            )
             for ending in batch:
                 self._write_alone(ending)
         self._holdings.release([held for held, _ in batch])
@@ -80,7 +85,8 @@ class Writer:
             self._store([ending])
         except Exception:
             # Its lease ends, and the reaper makes it a failed attempt.
-            logger.exception("an end was refused", extra={"job_id": str(ending[1].job_id)})
+            extra = events.END_REFUSED(job_id=str(ending[1].job_id))
+            logger.exception("an end was refused", extra=extra)
 
     def _store(self, batch: Sequence[Ending]) -> None:
         finishes = [finish for _, finish in batch]
@@ -94,7 +100,8 @@ class Writer:
 
         written = persist(write, stop=self._give_up)
         if written is None:
-            logger.error("%d ends were not written: MongoDB is away", len(batch))
+            extra = events.ENDS_LOST(count=len(batch))
+            logger.error("%d ends were not written: MongoDB is away", len(batch), extra=extra)
             return
         LOST_CLAIMS.inc(len(batch) - written)
         self._bookkeeper.note((held.job, finish) for held, finish in batch)

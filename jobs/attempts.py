@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from jobs.errors import InvalidJob
 from jobs.lifecycle import ERROR_LENGTH, Attempt, Finish, Job, Outcome, Response, Status
+from jobs.logs import events
+from jobs.logs.fields import of_job
 from jobs.retry import RetryPolicy
 
 logger = logging.getLogger(__name__)
@@ -139,5 +141,6 @@ def policy_of(job: Job) -> RetryPolicy:
         return RetryPolicy.from_document(job.retry)
     except InvalidJob as exc:
         # Submission refuses such a policy.
-        logger.warning("default retry policy: %s", exc, extra={"job_id": str(job.id)})
+        extra = events.POLICY_UNREADABLE(error=exc, **of_job(job))
+        logger.warning("default retry policy: %s", exc, extra=extra)
         return RetryPolicy()

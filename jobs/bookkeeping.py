@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from jobs.errors import StoreUnavailable
 from jobs.lifecycle import Finish, Job
+from jobs.logs import events
 from jobs.repository.statistics import StatisticsStore
 from jobs.statistics import Ledger, Stretch, Tally
 
@@ -45,7 +46,10 @@ class Bookkeeper:
             self._taken = taken
             raise
         if refused:
-            logger.warning("%d documents of the statistics refused their counts", refused)
+            extra = events.STATISTICS_REFUSED(count=refused)
+            logger.warning(
+                "%d documents of the statistics refused their counts", refused, extra=extra
+            )
 
     def close(self) -> None:
         """Store what is left, if MongoDB answers."""
@@ -54,4 +58,5 @@ class Bookkeeper:
             self.flush()
             self.flush()
         except StoreUnavailable as exc:
-            logger.warning("the last seconds are missing in the statistics: %s", exc)
+            extra = events.STATISTICS_LOST(error=exc)
+            logger.warning("the last seconds are missing in the statistics: %s", exc, extra=extra)

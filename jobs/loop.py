@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from typing import Final, Protocol, TypeVar
 
 from jobs.errors import BrokerUnavailable, ElectionUnavailable, StoreUnavailable
+from jobs.logs import events
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,10 @@ class Patience:
         if not self._pause:
             expected = isinstance(error, StoreUnavailable | BrokerUnavailable | ElectionUnavailable)
             logger.warning(
-                "trying again until it works: %s", error, exc_info=None if expected else error
+                "trying again until it works: %s",
+                error,
+                exc_info=None if expected else error,
+                extra=events.OUTAGE_BEGAN(error=error),
             )
         self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
         self._stop.wait(self._pause)
@@ -50,7 +54,7 @@ class Patience:
     def relax(self) -> None:
         """It worked."""
         if self._pause:
-            logger.info("works again")
+            logger.info("works again", extra=events.OUTAGE_OVER())
         self._pause = 0.0
 
 
@@ -88,7 +92,8 @@ def stop_on_signals() -> threading.Event:
     received: SimpleQueue[int] = SimpleQueue()
 
     def wait_for_signal() -> None:
-        logger.info("stopping on %s", signal.Signals(received.get()).name)
+        name = signal.Signals(received.get()).name
+        logger.info("stopping on %s", name, extra=events.ROLE_STOPPING(signal=name))
         stop.set()
 
     threading.Thread(target=wait_for_signal, name="signals", daemon=True).start()

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final
 
 from jobs.errors import StoreUnavailable
+from jobs.logs import events
 from jobs.repeating import Repeater
 from jobs.repository import Repository
 from jobs.repository.nodes import Node
@@ -58,7 +59,8 @@ class Presence:
         try:
             self._repository.nodes.remove(self._name)
         except StoreUnavailable as exc:
-            logger.warning("still registered as alive, for some seconds: %s", exc)
+            extra = events.STILL_REGISTERED(error=exc)
+            logger.warning("still registered as alive, for some seconds: %s", exc, extra=extra)
 
     def _report(self) -> None:
         now = self._repository.clock.now()

@@ -15,6 +15,7 @@ from prometheus_client import REGISTRY, make_wsgi_app
 from prometheus_client.registry import CollectorRegistry
 
 from jobs.errors import ConfigError
+from jobs.logs import events
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class _Handler(WSGIRequestHandler):
     timeout = 10
 
     def log_message(self, format: str, *args: Any) -> None:
-        logger.debug(format, *args)
+        logger.debug(format, *args, extra=events.PROBE_ANSWERED())
 
 
 class Probes:

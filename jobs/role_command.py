@@ -17,6 +17,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from jobs.broker.topics import ping
 from jobs.errors import ChronosError
+from jobs.logs import events
+from jobs.logs.process import identify
 from jobs.loop import persist, stop_on_signals
 from jobs.probes import Probes
 from jobs.registry import handlers
@@ -57,6 +59,7 @@ class RoleCommand(BaseCommand):
     def handle(self, **options: Any) -> None:
         config: Config = settings.CHRONOS
         name = options["name"] or f"{self.role}-{socket.gethostname()}-{secrets.token_hex(3)}"
+        identify(self.role, name)
         stop = stop_on_signals()
         try:
             handlers()
@@ -69,14 +72,18 @@ class RoleCommand(BaseCommand):
             try:
                 persist(repository.require_indexes, stop=stop)
                 if not stop.is_set():
-                    logger.info("%s starts, probes on port %d", name, probes.port)
+                    logger.info(
+                        "%s starts, probes on port %d",
+                        *(name, probes.port),
+                        extra=events.ROLE_STARTED(),
+                    )
                     self.work(Duty(name, config, repository, stop, options))
             finally:
                 probes.close()
                 repository.close()
         except ChronosError as exc:
             raise CommandError(str(exc)) from exc
-        logger.info("%s has stopped", name)
+        logger.info("%s has stopped", name, extra=events.ROLE_STOPPED())
 
     def _ready(self, config: Config, repository: Repository) -> tuple[bool, str]:
         try:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from jobs.errors import StoreUnavailable
+from jobs.logs import events
 from jobs.repository import Repository
 
 logger = logging.getLogger(__name__)
@@ -50,7 +51,8 @@ class BulkRunner:
             raise
         except Exception as exc:
             # It would be the next again, before all others.
-            logger.exception("bulk operation %s is given up", turn.operation_id)
+            extra = events.BULK_GIVEN_UP(operation_id=str(turn.operation_id))
+            logger.exception("bulk operation %s is given up", turn.operation_id, extra=extra)
             reason = f"It cannot be gone on with: {exc}"[:1_000]
             self._repository.bulk.fail(turn.operation_id, reason, runner=self._name, now=now)
         return True

@@ -13,6 +13,7 @@ from jobs.bookkeeping import Bookkeeper
 from jobs.broker.publisher import Publisher
 from jobs.errors import StoreUnavailable
 from jobs.lifecycle import Finish, Job, Outcome
+from jobs.logs import events
 from jobs.messages import dead_letter_message
 from jobs.repository import Repository
 from reaper.metrics import JOBS_BY_STATUS, RECOVERED
@@ -68,7 +69,7 @@ class Reaper:
                 self._had_outage = True
                 raise
             except Exception:
-                logger.exception("a sweep failed")
+                logger.exception("a sweep failed", extra=events.SWEEP_FAILED())
         return more
 
     def wait(self) -> None:
@@ -109,7 +110,9 @@ class Reaper:
         arrived = [letter.id for place, letter in enumerate(letters) if place not in failed]
         if failed:
             logger.warning(
-                "%d dead letters are not announced: Kafka did not take them", len(failed)
+                "%d dead letters are not announced: Kafka did not take them",
+                len(failed),
+                extra=events.DEAD_LETTERS_UNANNOUNCED(count=len(failed)),
             )
         if arrived:
             self._repository.dead_letters.mark_announced(arrived, now=now)
@@ -139,5 +142,6 @@ def _lost(job: Job, now: datetime) -> Finish:
 
 def _count(sweep: str, count: int) -> None:
     if count:
-        logger.warning("%s: %d jobs recovered", sweep, count)
+        extra = events.JOBS_RECOVERED(sweep=sweep, count=count)
+        logger.warning("%s: %d jobs recovered", sweep, count, extra=extra)
         RECOVERED.labels(sweep).inc(count)

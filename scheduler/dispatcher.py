@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from jobs.broker.publisher import Publisher
 from jobs.lifecycle import SHARDS
+from jobs.logs import events
 from jobs.messages import dispatch_message
 from jobs.repository import Repository
 from jobs.repository.dispatch import DueJob
@@ -153,6 +154,10 @@ class Dispatcher:
         self._note_failures({ours[place].job_type for place in failed}, ours)
         if failed:
             self._take_back([ours[place] for place in failed], claim_id, now)
+        if logger.isEnabledFor(logging.DEBUG):
+            ids = [str(job.id) for job in ours]
+            extra = events.JOBS_QUEUED(count=len(ids), job_ids=ids)
+            logger.debug("queued %d jobs", len(ids), extra=extra)
         for job_type, count in Counter(job.job_type for job in ours).items():
             CLAIMED.labels(job_type).inc(count)
         for job in ours:
@@ -183,4 +188,5 @@ class Dispatcher:
             len(jobs),
             released,
             ", ".join(sorted({job.job_type for job in jobs})),
+            extra=events.DISPATCH_UNCONFIRMED(count=len(jobs), released=released),
         )

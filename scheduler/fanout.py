@@ -12,6 +12,7 @@ from jobs.broker.publisher import Publisher
 from jobs.broker.triggers import TriggerSubscription
 from jobs.errors import StoreUnavailable
 from jobs.lifecycle import SHARDS
+from jobs.logs import events
 from jobs.loop import Patience, run
 from jobs.messages import trigger_of
 from jobs.repository import Repository
@@ -119,7 +120,8 @@ class FanoutWorker:
         messages = [message, *self._subscription.more(_BATCH)]
         triggers = [trigger_of(each.value()) for each in messages]
         if junk := triggers.count(None):
-            logger.warning("dropped %d messages that are no triggers", junk)
+            extra = events.TRIGGERS_JUNK(count=junk)
+            logger.warning("dropped %d messages that are no triggers", junk, extra=extra)
             TRIGGERS_RECEIVED.labels("junk").inc(junk)
         if heeded := len(triggers) - junk:
             # All are looked at then, whatever the trigger names: it costs no more.
@@ -135,7 +137,8 @@ class FanoutWorker:
 
     def _own(self, shards: frozenset[int]) -> None:
         if shards != self.shards:
-            logger.info("%s owns %s", self._name, describe(shards))
+            extra = events.FANOUT_OWNS(shards=len(shards))
+            logger.info("%s owns %s", self._name, describe(shards), extra=extra)
             if added := shards - (self.shards or frozenset()):
                 self._timekeeper.take_over(added)
             self.shards = shards

@@ -13,6 +13,7 @@ from jobs import cron
 from jobs.definitions import refreshed
 from jobs.errors import InvalidCron, InvalidJob, StoreUnavailable
 from jobs.lifecycle import CatchUp, Job, Overlap
+from jobs.logs import events
 from jobs.repository import Repository
 from jobs.repository.templates import Advance
 from jobs.spawn import spawn
@@ -165,7 +166,11 @@ class Firing:
         except StoreUnavailable:
             raise
         except Exception:
-            logger.exception("%d runs could not be stored together, trying one by one", len(runs))
+            logger.exception(
+                "%d runs could not be stored together, trying one by one",
+                len(runs),
+                extra=events.RUNS_UNSTORED(count=len(runs)),
+            )
         return [self._spawn_alone(run, now) for run in runs]
 
     def _spawn_alone(self, run: Job, now: datetime) -> bool:

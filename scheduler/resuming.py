@@ -10,6 +10,7 @@ from jobs import cron
 from jobs.audit import Author, Via
 from jobs.errors import InvalidCron
 from jobs.lifecycle import Job
+from jobs.logs import events
 from jobs.repository import Repository
 from jobs.repository.documents import BrokenJob
 
@@ -35,7 +36,8 @@ class Resuming:
             if self._repository.template_changes.end_pause(
                 template.id, until=until, next_at=_next_at(template, until), now=now, by=AUTHOR
             ):
-                logger.info("a pause has ended", extra={"job_id": str(template.id)})
+                extra = events.TEMPLATE_RESUMED(job_id=str(template.id))
+                logger.info("a pause has ended", extra=extra)
         return len(ended) == _BATCH
 
     def next_due(self, now: datetime) -> datetime | None:

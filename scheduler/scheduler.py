@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from jobs.broker.publisher import Publisher
+from jobs.logs import events
 from jobs.loop import run
 from jobs.repository import Repository
 from scheduler.dispatcher import Dispatcher
@@ -89,7 +90,8 @@ class Scheduler:
         self._timekeeper.interrupt()
 
     def _lead(self, term: Term) -> None:
-        logger.info("%s leads, term %d", self._name, term.number)
+        extra = events.LEADER_ELECTED(term=term.number)
+        logger.info("%s leads, term %d", self._name, term.number, extra=extra)
         self.term = term
         self._timekeeper.begin(self._chores(term))
         if not self._fans_out:

@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol
 
 from jobs.errors import StoreUnavailable
+from jobs.logs import events
 from jobs.repository import Repository
 from scheduler.dispatcher import Dispatched, Dispatcher
 from scheduler.metrics import TICK_SECONDS
@@ -131,7 +132,8 @@ class Timekeeper:
                 self._taken_over.put(shards)
                 raise
         if count:
-            logger.info("%d jobs are sent again, as their messages may be lost", count)
+            extra = events.JOBS_REPEATED(count=count)
+            logger.info("%d jobs are sent again, as their messages may be lost", count, extra=extra)
         return count
 
     def _note_fullness(self, sent: Dispatched) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from jobs.broker.publisher import Publisher
 from jobs.errors import BrokerUnavailable
+from jobs.logs import events
 from jobs.messages import TRIGGERS_TOPIC, trigger_messages
 from jobs.repository import Repository
 from scheduler.metrics import TRIGGERS_SENT
@@ -92,7 +93,8 @@ class Triggering:
         try:
             partitions = self._publisher.partitions(TRIGGERS_TOPIC)
         except BrokerUnavailable as exc:
-            logger.warning("the minute %s is not announced yet: %s", minute, exc)
+            extra = events.MINUTE_DELAYED(error=exc)
+            logger.warning("the minute %s is not announced yet: %s", minute, exc, extra=extra)
             return False
         messages = trigger_messages(minute, partitions)
         failed = self._publisher.publish(messages)
@@ -103,6 +105,7 @@ class Triggering:
                 "of the minute %s, %d triggers are not known to have reached Kafka",
                 minute,
                 len(failed),
+                extra=events.TRIGGERS_UNCONFIRMED(count=len(failed)),
             )
             return False
         self._repository.buckets.close(minute, partitions=partitions, by=self._owner, now=now)

@@ -19,6 +19,8 @@ from executor.metrics import HANDLER_SECONDS, START_LAG_SECONDS
 from executor.pool import Means
 from jobs import attempts
 from jobs.lifecycle import Finish, Outcome
+from jobs.logs import events
+from jobs.logs.fields import carrying, of_attempt, of_job
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +124,8 @@ class Couriers:
                     self._means.writer.put(held, finish)
         except Exception as exc:
             # Not the delivery's doing, `_attempt` sees to that.
-            logger.exception("a courier failed", extra={"job_id": str(held.job.id)})
+            extra = events.ATTEMPT_BROKEN(**of_job(held.job))
+            logger.exception("a courier failed", extra=extra)
             if held.settle():
                 error = f"the executor failed: {describe(exc)}"
                 self._means.writer.put(held, held.failed(error, Outcome.FAILED, self._clock()))
@@ -133,7 +136,7 @@ class Couriers:
         started_at = held.started_at or now
         START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
         try:
-            with self._means.logs.capturing(held.execution_id):
+            with carrying(of_attempt(job)), self._means.logs.capturing(held.execution_id):
                 delivered = await self._senders[job.job_type].deliver(job)
         except Exception as exc:  # noqa: BLE001 - a job cannot take its executor along
             return ended_by(

@@ -17,11 +17,12 @@ from executor.delivery.connections import Connections
 from executor.delivery.failures import FAILURES, failure_of
 from executor.delivery.places import Busy
 from executor.delivery.request import Requests
-from executor.delivery.sender import Delivered, apart, log_fields, work_of
+from executor.delivery.sender import Delivered, apart, work_of
 from jobs import attempts
 from jobs.delivery.config import HttpDelivery
 from jobs.delivery.statuses import Verdict, classify
 from jobs.lifecycle import Job, Response
+from jobs.logs import events
 from jobs.registry import Snooze
 
 logger = logging.getLogger(__name__)
@@ -76,7 +77,9 @@ class HttpSender:
                 failure = failure_of(exc, host=host, seconds=delivery.timeout_seconds)
                 raise failure from None
         logger.info(
-            "%s to %s: %s", delivery.method, host, _named(answer.status), extra=log_fields(job)
+            "%s to %s: %s",
+            *(delivery.method, host, _named(answer.status)),
+            extra=events.DELIVERY_ANSWERED(target=host, status=answer.status),
         )
         answered = {
             name.decode("latin-1").lower(): value.decode("latin-1")

@@ -11,11 +11,12 @@ from typing import Final
 
 from executor.calls import AttemptError
 from executor.delivery.content import Content
-from executor.delivery.sender import Delivered, apart, delivery_for, log_fields, work_of
+from executor.delivery.sender import Delivered, apart, delivery_for, work_of
 from jobs.broker.outbox import Outbox, Receipt
 from jobs.delivery.config import KafkaDelivery
 from jobs.json_text import dumps
 from jobs.lifecycle import Job
+from jobs.logs import events
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class KafkaSender:
         logger.info(
             "to %s, partition %d, offset %d",
             *(message.topic, receipt.partition, receipt.offset),
-            extra=log_fields(job),
+            extra=events.DELIVERY_SENT(target=message.topic),
         )
         return Delivered(dumps({"partition": receipt.partition, "offset": receipt.offset}))
 

@@ -38,11 +38,6 @@ class Sender(Protocol):
         """Let go of what it holds; nothing is under way any more."""
 
 
-def log_fields(job: Job) -> dict[str, object]:
-    """What a log line about an attempt carries besides its text."""
-    return {"job_id": str(job.id), "tenant_id": job.tenant_id, "attempt": job.attempts + 1}
-
-
 async def apart(work: int, call: Callable[[], T]) -> T:
     """Do what only reads and writes texts: in a thread where that takes long.
 

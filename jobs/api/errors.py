@@ -29,6 +29,7 @@ from jobs.errors import (
     VersionMismatch,
     WrongState,
 )
+from jobs.logs import events
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
 
 
 def _unavailable(error: ChronosError) -> HttpResponse:
-    logger.warning("answered 503: %s", error)
+    logger.warning("answered 503: %s", error, extra=events.REQUEST_UNAVAILABLE(error=error))
     problem = "the job store is not set up"
     if isinstance(error, StoreUnavailable):
         problem = "the job store does not answer; whether anything was stored is unknown"

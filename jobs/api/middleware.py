@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable
@@ -11,6 +12,10 @@ from typing import Final
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from prometheus_client import Histogram
+
+from jobs.logs import events
+
+logger = logging.getLogger(__name__)
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -34,6 +39,16 @@ def measure_requests(get_response: GetResponse) -> GetResponse:
         match = request.resolver_match
         route = _shown_route(match.route) if match else "none"
         seconds = time.perf_counter() - started
+        logger.debug(
+            "%s %s: %d",
+            *(method, route, response.status_code),
+            extra=events.REQUEST_ANSWERED(
+                method=method,
+                route=route,
+                status=response.status_code,
+                duration_ms=round(seconds * 1000, 1),
+            ),
+        )
         _series(method or "other", route, response.status_code).observe(seconds)
         return response
 

@@ -22,6 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from jobs import services
 from jobs.errors import ChronosError, ConfigError
+from jobs.logs import events
 from jobs.probes import Probes, cannot_listen
 
 logger = logging.getLogger(__name__)
@@ -121,7 +122,7 @@ class Server(BaseApplication):
             self._probes = Probes(*self._probes_at, _ready, registry)
         except ConfigError as exc:
             # Of several workers the first answers for all.
-            logger.debug("no probes in this worker: %s", exc)
+            logger.debug("no probes in this worker: %s", exc, extra=events.PROBES_SHARED(error=exc))
 
     def _close(self, arbiter: Any, worker: ThreadWorker) -> None:
         if self._probes is not None:
@@ -135,7 +136,7 @@ class Server(BaseApplication):
     def _end(self, arbiter: Any) -> None:
         if self._metrics_directory is not None:
             shutil.rmtree(self._metrics_directory, ignore_errors=True)
-        logger.info("the API has stopped")
+        logger.info("the API has stopped", extra=events.ROLE_STOPPED())
 
 
 class Worker(ThreadWorker):
@@ -146,7 +147,7 @@ class Worker(ThreadWorker):
         if type(exc) in _MALFORMED:
             status, problem = _MALFORMED[type(exc)]
         elif not isinstance(exc, http_errors.ParseException):
-            logger.error("an error outside Django", exc_info=exc)
+            logger.error("an error outside Django", exc_info=exc, extra=events.REQUEST_FAILED())
             status, problem = 500, "internal error; the server's log has the details"
         body = json.dumps({"error": problem})
         head = (
@@ -156,7 +157,7 @@ class Worker(ThreadWorker):
         try:
             util.write_nonblock(client, (head + body).encode())  # type: ignore[no-untyped-call]
         except OSError:
-            logger.debug("a client left before its error")
+            logger.debug("a client left before its error", extra=events.CLIENT_GONE())
 
 
 class Logger(glogging.Logger):
@@ -172,7 +173,11 @@ class Logger(glogging.Logger):
     def exception(self, msg: str, *args: Any, **kwargs: Any) -> None:
         error = sys.exc_info()[1]
         if isinstance(error, OSError) and error.errno == errno.EAGAIN:
-            logger.info("closed a connection that sent nothing for %d s", _READ_TIMEOUT_SECONDS)
+            logger.info(
+                "closed a connection that sent nothing for %d s",
+                _READ_TIMEOUT_SECONDS,
+                extra=events.CLIENT_SILENT(),
+            )
         else:
             super().exception(msg, *args, **kwargs)  # type: ignore[no-untyped-call]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from jobs.errors import BrokerUnavailable
+from jobs.logs import events
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
@@ -58,4 +59,4 @@ def _log_error(error: KafkaError) -> None:
     at = time.monotonic()
     if at - _last_logged.get(error.code(), -_QUIET_SECONDS) >= _QUIET_SECONDS:
         _last_logged[error.code()] = at
-        logger.warning("Kafka: %s", error.str())
+        logger.warning("Kafka: %s", error.str(), extra=events.KAFKA_ERROR(error=error.str()))

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka import Message as Received
 
 from jobs.broker.client import common_settings
+from jobs.logs import events
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
@@ -102,4 +103,7 @@ class Membership:
         goodbye.start()
         goodbye.join(_GOODBYE_SECONDS)
         if goodbye.is_alive():
-            logger.warning("left a consumer group without a goodbye: Kafka does not answer")
+            logger.warning(
+                "left a consumer group without a goodbye: Kafka does not answer",
+                extra=events.GROUP_LEFT_SILENTLY(),
+            )

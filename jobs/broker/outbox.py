@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as KafkaMessage
 
 from jobs.broker.client import common_settings
+from jobs.logs import events
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
@@ -134,7 +135,8 @@ class Outbox:
         report(_refusal(error))
         if error.fatal():
             # The idempotent producer has lost count of its messages, and sends nothing any more.
-            logger.warning("Kafka: %s; starting with a new producer", error.str())
+            extra = events.PRODUCER_RENEWED(error=error.str())
+            logger.warning("Kafka: %s; starting with a new producer", error.str(), extra=extra)
             self._producer = Producer(self._settings)
 
 

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as KafkaMessage
 
 from jobs.broker.client import common_settings, partitions_of
+from jobs.logs import events
 from jobs.messages import Message
 
 if TYPE_CHECKING:
@@ -68,7 +69,10 @@ class Publisher:
                 break
             except KafkaException as exc:
                 # Too large, say: that is no obstacle for the others.
-                logger.warning("Kafka refuses a message for %s: %s", message.topic, exc)
+                extra = events.KAFKA_REFUSES(topic=message.topic, error=exc)
+                logger.warning(
+                    "Kafka refuses a message for %s: %s", message.topic, exc, extra=extra
+                )
         self._producer.flush(DELIVERY_TIMEOUT.total_seconds())
         return sorted(unconfirmed)
 

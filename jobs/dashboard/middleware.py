@@ -12,6 +12,7 @@ from django.http.response import HttpResponseBase
 
 from jobs.dashboard import errors
 from jobs.dashboard.page import NOT_FOUND, UNAVAILABLE
+from jobs.logs import events
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class DashboardMiddleware:
         if isinstance(error, NOT_FOUND):
             return errors.not_found(request, error)
         if isinstance(error, (*UNAVAILABLE, DatabaseError)):
-            logger.warning("a page was answered with 503: %s", error)
+            extra = events.PAGE_UNAVAILABLE(error=error)
+            logger.warning("a page was answered with 503: %s", error, extra=extra)
             return errors.unavailable(request, error)
         return None

@@ -13,6 +13,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from jobs.audit import Author, Via
 from jobs.dashboard.models import Role, TenantMember
+from jobs.logs import events
 
 logger = logging.getLogger(__name__)
 
@@ -88,5 +89,7 @@ def access_of(user: AbstractBaseUser | AnonymousUser) -> Access:
         if isinstance(tenant, str) and isinstance(role, str) and role in _RIGHTS:
             rights[tenant] = _RIGHTS[role]
         else:
-            logger.warning("a membership of %s cannot be read", user.get_username())
+            name = user.get_username()
+            extra = events.MEMBERSHIP_UNREADABLE(user=name)
+            logger.warning("a membership of %s cannot be read", name, extra=extra)
     return Access(author, False, is_staff, rights)

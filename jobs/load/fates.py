@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from jobs.lifecycle import LIVE
 from jobs.load.api import Api, LoadError
+from jobs.logs import events
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ def wait_until_over(api: Api, tenant: str, patience: timedelta) -> dict[str, Fat
         except LoadError as exc:
             if is_late:
                 raise
-            logger.debug("asking again: %s", exc)
+            logger.debug("asking again: %s", exc, extra=events.ASKING_AGAIN(error=exc))
         time.sleep(_POLL_SECONDS)
 
 

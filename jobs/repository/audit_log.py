@@ -15,6 +15,7 @@ from pymongo.collection import Collection
 
 from jobs.audit import Action, Author, Entry, Via
 from jobs.json_text import dumps, loads
+from jobs.logs import events
 from jobs.repository.indexes import AUDIT_FOUND_BY, NEWEST
 from jobs.repository.outages import outages_named
 from jobs.repository.pages import newest_first
@@ -125,4 +126,8 @@ def _readable(documents: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
                 operation_id=document.get("operationId"),
             )
         except (KeyError, TypeError, ValueError) as exc:
-            logger.warning("left out of the audit log's list: %r: %s", document["_id"], exc)
+            logger.warning(
+                "left out of the audit log's list: %r: %s",
+                *(document["_id"], exc),
+                extra=events.RECORD_UNREADABLE(error=exc),
+            )

@@ -26,6 +26,7 @@ from jobs.audit import Action, Author, Entry, Via
 from jobs.bulk import Kind, Operation, Skip, State, due_again
 from jobs.exposure import exposed_value
 from jobs.lifecycle import Job, Status
+from jobs.logs import events
 from jobs.repository.audit_log import AuditLog
 from jobs.repository.bulk_documents import (
     filter_document,
@@ -208,7 +209,10 @@ class BulkStore:
                 # The first that refuses undoes the transaction.
                 [error] = exc.details["writeErrors"]
                 refused.add(error["op"]["q"]["_id"])
-                logger.error("a dead letter cannot be moved: %s", error["errmsg"])
+                extra = events.JOB_IMMOVABLE(
+                    job_id=str(error["op"]["q"]["_id"]), error=error["errmsg"]
+                )
+                logger.error("a dead letter cannot be moved: %s", error["errmsg"], extra=extra)
 
     def _take_turn(
         self,

@@ -12,6 +12,7 @@ from bson import ObjectId
 
 from jobs.audit import Author, Via
 from jobs.bulk import Filter, Kind, Operation, State
+from jobs.logs import events
 from jobs.repository.documents import check_kinds
 
 logger = logging.getLogger(__name__)
@@ -90,5 +91,6 @@ def readable(document: Mapping[str, Any]) -> Operation | None:
     try:
         return operation_from(document)
     except ValueError as exc:
-        logger.warning("left out: bulk operation %r: %s", document["_id"], exc)
+        extra = events.RECORD_UNREADABLE(error=exc)
+        logger.warning("left out: bulk operation %r: %s", document["_id"], exc, extra=extra)
         return None

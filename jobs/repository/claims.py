@@ -15,6 +15,7 @@ from pymongo.collection import Collection
 
 from jobs.errors import UnreadableJob
 from jobs.lifecycle import LEASED, Finish, Job, Status
+from jobs.logs import events
 from jobs.repository.documents import from_document
 from jobs.repository.endings import Retention, dead_letter_change, finish_change
 from jobs.repository.outages import outages_named
@@ -94,7 +95,8 @@ class ClaimStore:
     def _dead_letter_unreadable(
         self, job_id: ObjectId, claim_id: str, reason: str, now: datetime
     ) -> None:
-        logger.error("dead-lettering a job that cannot be read", extra={"job_id": str(job_id)})
+        extra = events.JOB_UNREADABLE(job_id=str(job_id), error=reason)
+        logger.error("dead-lettering a job that cannot be read", extra=extra)
         self._jobs.update_one(
             {"_id": job_id, "claimId": claim_id}, dead_letter_change(reason, self._retention, now)
         )

@@ -16,6 +16,7 @@ from pymongo.collection import Collection
 from jobs.errors import UnreadableExecution
 from jobs.executions import Execution
 from jobs.lifecycle import Outcome
+from jobs.logs import events
 from jobs.repository.documents import attempt_document, attempt_from, check_kinds
 from jobs.repository.indexes import EXECUTIONS_OF_DEFINITION, EXECUTIONS_OF_TEMPLATE, TENANT_LIST
 from jobs.repository.outages import outages_named
@@ -193,4 +194,4 @@ def _readable(documents: Iterable[Mapping[str, Any]]) -> Iterator[Execution]:
         try:
             yield _execution(document)
         except UnreadableExecution as exc:
-            logger.warning("left out of a list: %s", exc)
+            logger.warning("left out of a list: %s", exc, extra=events.RECORD_UNREADABLE(error=exc))

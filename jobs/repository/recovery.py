@@ -16,6 +16,7 @@ from pymongo.errors import BulkWriteError, OperationFailure
 from jobs.errors import UnreadableJob
 from jobs.executions import execution_of
 from jobs.lifecycle import Finish, Job, Status
+from jobs.logs import events
 from jobs.repository.documents import from_document, read_document
 from jobs.repository.endings import Retention, dead_letter_change, finish_change
 from jobs.repository.executions import ExecutionStore
@@ -95,7 +96,8 @@ class RecoveryStore:
             try:
                 jobs.append(from_document(document))
             except UnreadableJob as exc:
-                logger.error("%s", exc, extra={"job_id": str(document["_id"])})
+                extra = events.JOB_UNREADABLE(job_id=str(document["_id"]), error=exc)
+                logger.error("%s", exc, extra=extra)
                 # `$eq`, as what stands there by hand may look like a query.
                 same = {key: {"$eq": document.get(key)} for key in ("_id", "status", "claimId")}
                 self._jobs.update_one(same, dead_letter_change(str(exc), self._retention, now))

@@ -15,6 +15,7 @@ from pymongo.collection import Collection
 from pymongo.errors import WriteError
 
 from jobs.lifecycle import Status
+from jobs.logs import events
 from jobs.repository.outages import is_outage
 
 logger = logging.getLogger(__name__)
@@ -73,10 +74,16 @@ def put_aside(
     jobs: Collection[dict[str, Any]], job_id: Any, guard: Mapping[str, Any], reason: Exception
 ) -> None:
     """Dead-letter a document that refuses its move, with a change that makes it smaller."""
-    logger.error("job %s cannot be moved and becomes a dead letter: %s", job_id, reason)
+    extra = events.JOB_IMMOVABLE(job_id=str(job_id), error=reason)
+    logger.error(
+        "job %s cannot be moved and becomes a dead letter: %s", job_id, reason, extra=extra
+    )
     try:
         jobs.update_one({**guard, "_id": job_id}, _SMALLER)
     except WriteError as exc:
         if is_outage(exc):
             raise
-        logger.error("job %s cannot be moved at all; repair or delete it: %s", job_id, exc)
+        extra = events.JOB_STUCK(job_id=str(job_id), error=exc)
+        logger.error(
+            "job %s cannot be moved at all; repair or delete it: %s", job_id, exc, extra=extra
+        )

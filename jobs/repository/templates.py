@@ -15,6 +15,7 @@ from pymongo.collection import Collection
 
 from jobs.errors import UnreadableJob
 from jobs.lifecycle import LIVE, Job, Status
+from jobs.logs import events
 from jobs.repository.documents import KIND, TEMPLATE, from_document
 from jobs.repository.endings import Retention, dead_letter_change
 from jobs.repository.indexes import LIVE_RUNS, TEMPLATES_DUE
@@ -115,7 +116,8 @@ class TemplateStore:
     @outages_named()
     def dead_letter(self, template_id: ObjectId, *, reason: str, now: datetime) -> bool:
         """pending → dlq for a template that can no longer be fired."""
-        logger.error("dead-lettering a template: %s", reason, extra={"job_id": str(template_id)})
+        extra = events.TEMPLATE_DEAD(job_id=str(template_id), error=reason)
+        logger.error("dead-lettering a template: %s", reason, extra=extra)
         moved = self._jobs.update_one(
             {**_PENDING, "_id": template_id}, dead_letter_change(reason, self._retention, now)
         )

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Final, Protocol
 
 from jobs.errors import ElectionUnavailable
+from jobs.logs import events
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ class Term:
 
     def resign(self) -> None:
         """End the term and let a standby lead at once. Takes a second at most; idempotent."""
-        self._end("resigned", logging.INFO)
+        self._end("resigned", is_expected=True)
         if self._renewing is not threading.current_thread():
             self._renewing.join()
         with self._ending:
@@ -125,12 +126,17 @@ class Term:
         if not released:
             self._claim.release()
 
-    def _end(self, reason: str, level: int = logging.WARNING) -> None:
+    def _end(self, reason: str, *, is_expected: bool = False) -> None:
         with self._ending:
             if self.lost.is_set():
                 return
             self.lost.set()
-        logger.log(level, "term %d is over: %s", self.number, reason)
+        if is_expected:
+            extra = events.LEADER_RESIGNED(term=self.number)
+            logger.info("term %d is over: %s", self.number, reason, extra=extra)
+        else:
+            extra = events.LEADER_LOST(term=self.number, error=reason)
+            logger.warning("term %d is over: %s", self.number, reason, extra=extra)
         if self._on_lost:
             self._on_lost()
 
@@ -147,7 +153,8 @@ class Term:
                 held = self._claim.renew(deadline, self.lost)
             except ElectionUnavailable as exc:
                 if not failing and not self.lost.is_set():
-                    logger.warning("term %d is not renewed: %s", self.number, exc)
+                    extra = events.LEADER_NOT_RENEWED(term=self.number, error=exc)
+                    logger.warning("term %d is not renewed: %s", self.number, exc, extra=extra)
                 failing = True
                 pause = self._ttl / RENEWALS / 10
                 continue

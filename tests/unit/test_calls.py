@@ -53,7 +53,9 @@ def test_the_context_tells_a_handler_what_it_needs() -> None:
     assert context.deadline == STARTED + timedelta(seconds=1.5)
     assert context.cancelled is cancelled
     assert context.logger.extra == {
+        "event": "handler",
         "job_id": str(job.id),
+        "job_type": job.job_type,
         "tenant_id": job.tenant_id,
         "attempt": 2,
         "execution_id": f"{job.id}-claim",

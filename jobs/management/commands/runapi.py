@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import socket
 import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from chronos_site import env
 from jobs import arguments
 from jobs.api.server import Server, listen
 from jobs.errors import ChronosError, StoreUnavailable
+from jobs.logs import events
+from jobs.logs.process import identify
 from jobs.registry import handlers
 from jobs.repository import Repository
 
@@ -47,6 +50,7 @@ class Command(BaseCommand):
         if workers > 1 and directory is None:
             _restart_with_shared_metrics()
         config: Config = settings.CHRONOS
+        identify("api", f"api-{socket.gethostname()}-{os.getpid()}")
         try:
             handlers()
             _check_store(config)
@@ -67,6 +71,7 @@ class Command(BaseCommand):
             config.listen.api_host,
             config.listen.api_port,
             config.listen.metrics_port,
+            extra=events.API_STARTED(),
         )
         server.run()  # type: ignore[no-untyped-call]
 
@@ -85,6 +90,7 @@ def _check_store(config: Config) -> None:
         repository.require_indexes()
     except StoreUnavailable as exc:
         # It may come: until then requests are answered with 503.
-        logger.warning("starting without the store: %s", exc)
+        extra = events.API_WITHOUT_STORE(error=exc)
+        logger.warning("starting without the store: %s", exc, extra=extra)
     finally:
         repository.close()

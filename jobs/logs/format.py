@@ -1,0 +1,44 @@
+"""A log record as a line of JSON."""
+
+from __future__ import annotations
+
+import logging
+from traceback import format_exception_only
+from typing import Any, Final
+
+from pythonjsonlogger.json import JsonFormatter
+
+from jobs.logs import events
+from jobs.logs.fields import ALWAYS, SOMETIMES, carried
+from jobs.logs.process import identity
+
+_ORDER: Final = dict.fromkeys((*ALWAYS, *SOMETIMES))
+
+
+class LineFormatter(JsonFormatter):
+    """One object per line: the stable keys first and in order, then what else the line has."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "{levelname}{name}{message}",
+            style="{",
+            # RFC 3339 in UTC, whatever the host's zone.
+            timestamp="time",
+            rename_fields={"levelname": "level", "name": "logger"},
+        )
+
+    def add_fields(
+        self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]
+    ) -> None:
+        """Add what the line has to what it carries along."""
+        line: dict[str, Any] = {"event": events.LIBRARY.name, **identity(), **carried()}
+        super().add_fields(line, record, message_dict)
+        error = line.get("error")
+        if error is None and record.exc_info:
+            error = record.exc_info[1]
+        if isinstance(error, BaseException):
+            # Also where the text of a handler's exception cannot be made.
+            error = "".join(format_exception_only(error)).strip()
+        if error is not None:
+            line["error"] = error
+        log_data.update({key: line.pop(key) for key in _ORDER if key in line}, **line)
