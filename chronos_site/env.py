@@ -11,6 +11,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from chronos_site.transport import (
+    KAFKA_PROTOCOLS,
+    SASL_MECHANISMS,
+    EtcdSecurity,
+    KafkaSecurity,
+    check_mongo_files,
+)
 from chronos_site.values import (
     Network,
     addresses,
@@ -59,9 +66,29 @@ VARIABLES: Mapping[str, Variable] = {
     "KAFKA_SESSION_TIMEOUT": Variable(
         positive_duration, "6s", "silence after which the group replaces an executor"
     ),
+    "KAFKA_SECURITY_PROTOCOL": Variable(
+        choice(*KAFKA_PROTOCOLS), "PLAINTEXT", "whether Kafka is spoken to by TLS, and as a user"
+    ),
+    "KAFKA_SASL_MECHANISM": Variable(
+        choice(*SASL_MECHANISMS), None, "how the user proves who it is"
+    ),
+    "KAFKA_SASL_USERNAME": Variable(anything, None, "user for Kafka"),
+    "KAFKA_SASL_PASSWORD": Variable(anything, None, "its password"),
+    "KAFKA_SSL_CA": Variable(
+        anything, None, "PEM file of the authorities that vouch for Kafka; unset: the system's"
+    ),
+    "KAFKA_SSL_CERT": Variable(anything, None, "PEM file of the client's certificate for Kafka"),
+    "KAFKA_SSL_KEY": Variable(anything, None, "PEM file of its key"),
     "ETCD_ENDPOINTS": Variable(
         addresses, "127.0.0.1:2379", "etcd members, host:port, comma-separated"
     ),
+    "ETCD_TLS_CA": Variable(
+        anything, None, "PEM file of the authorities that vouch for etcd; unset: no TLS"
+    ),
+    "ETCD_TLS_CERT": Variable(anything, None, "PEM file of the client's certificate for etcd"),
+    "ETCD_TLS_KEY": Variable(anything, None, "PEM file of its key"),
+    "ETCD_USERNAME": Variable(anything, None, "user for etcd"),
+    "ETCD_PASSWORD": Variable(anything, None, "its password"),
     "REDIS_URL": Variable(
         redis_url, "redis://127.0.0.1:6379/0", "Redis, with LEADER_BACKEND redis"
     ),
@@ -168,7 +195,17 @@ VARIABLES: Mapping[str, Variable] = {
 }
 
 
-_SECRET = frozenset({"MONGO_URI", "REDIS_URL", "ENCRYPTION_KEYS", "SECRET_KEY"})
+SECRETS = frozenset(
+    {
+        "MONGO_URI",
+        "REDIS_URL",
+        "ENCRYPTION_KEYS",
+        "SECRET_KEY",
+        "KAFKA_SASL_PASSWORD",
+        "ETCD_PASSWORD",
+    }
+)
+"""Whose values are never shown: addresses too may hold a password."""
 
 
 def read(environ: Mapping[str, str] | None = None) -> Mapping[str, Any]:
@@ -184,8 +221,7 @@ def read(environ: Mapping[str, str] | None = None) -> Mapping[str, Any]:
         try:
             values[name] = None if text is None else variable.parse(text)
         except ValueError as exc:
-            # An address may hold a password.
-            shown = name if name in _SECRET else f"{name}={text!r:.100}"
+            shown = name if name in SECRETS else f"{name}={text!r:.100}"
             raise ConfigError(f"{shown}: {exc}. Meaning: {variable.meaning}.") from exc
     return values
 
@@ -204,12 +240,15 @@ def for_child(**changes: str) -> dict[str, str]:
 class StoreConfig:
     """Where the jobs are."""
 
-    uri: str
+    uri: str = field(repr=False)
     database: str
     retention_completed: timedelta | None = None
     retention_dlq: timedelta | None = None
     retention_executions: timedelta | None = None
     retention_logs: timedelta = timedelta(days=7)
+
+    def __post_init__(self) -> None:
+        check_mongo_files(self.uri)
 
 
 @dataclass(frozen=True)
@@ -220,6 +259,7 @@ class BrokerConfig:
     partitions: int = 4
     replication: int = 1
     session_timeout: timedelta = timedelta(seconds=6)
+    security: KafkaSecurity = field(default_factory=KafkaSecurity)
 
 
 @dataclass(frozen=True)
@@ -232,6 +272,7 @@ class ElectionConfig:
     database: str = "chronos"
     """Whose scheduler is elected: each database has its own, also on a shared backend."""
     redis_url: str = field(default="redis://127.0.0.1:6379/0", repr=False)
+    security: EtcdSecurity = field(default_factory=EtcdSecurity)
 
     def __post_init__(self) -> None:
         if self.ttl < timedelta(seconds=1):
@@ -340,6 +381,15 @@ def config_from(values: Mapping[str, Any]) -> Config:
             values["KAFKA_PARTITIONS"],
             values["KAFKA_REPLICATION"],
             values["KAFKA_SESSION_TIMEOUT"],
+            KafkaSecurity(
+                values["KAFKA_SECURITY_PROTOCOL"],
+                values["KAFKA_SASL_MECHANISM"],
+                values["KAFKA_SASL_USERNAME"],
+                values["KAFKA_SASL_PASSWORD"],
+                values["KAFKA_SSL_CA"],
+                values["KAFKA_SSL_CERT"],
+                values["KAFKA_SSL_KEY"],
+            ),
         ),
         election=ElectionConfig(
             values["LEADER_BACKEND"],
@@ -347,6 +397,13 @@ def config_from(values: Mapping[str, Any]) -> Config:
             values["LEADER_TTL"],
             values["MONGO_DB"],
             values["REDIS_URL"],
+            EtcdSecurity(
+                values["ETCD_TLS_CA"],
+                values["ETCD_TLS_CERT"],
+                values["ETCD_TLS_KEY"],
+                values["ETCD_USERNAME"],
+                values["ETCD_PASSWORD"],
+            ),
         ),
         scheduler=SchedulerConfig(
             values["SCHEDULER_TICK"],

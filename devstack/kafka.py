@@ -101,20 +101,26 @@ class Kafka(Server):
 
     def start(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        properties = PROPERTIES.format(
+        (self.directory / "server.properties").write_text(self.properties())
+        super().start()
+
+    def properties(self) -> str:
+        """Kafka's own configuration."""
+        return PROPERTIES.format(
             port=self.port, controller=free_port(), data=self.directory / "data"
         )
-        (self.directory / "server.properties").write_text(properties)
-        super().start()
+
+    def client_settings(self) -> dict[str, str]:
+        """librdkafka's, to ask whether it answers."""
+        return {"bootstrap.servers": self.address}
 
     def answers(self) -> bool:
         # Asking for the port first spares librdkafka's own, slower retries.
         if not accepts(self.port):
             return False
         try:
-            metadata = AdminClient({"bootstrap.servers": self.address, "log_level": 0}).list_topics(
-                timeout=2
-            )
+            admin = AdminClient({**self.client_settings(), "log_level": 0})
+            metadata = admin.list_topics(timeout=2)
         except KafkaException:
             return False
         # Empty while the controller still holds the session of the broker that crashed.

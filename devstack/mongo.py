@@ -76,16 +76,26 @@ class Mongod(Server):
 
     def answers(self) -> bool:
         """Whether this node is primary; makes it a replica set of one when it is in none."""
-        client: MongoClient[dict[str, Any]] = MongoClient(
-            "127.0.0.1", self.port, directConnection=True, serverSelectionTimeoutMS=500
-        )
-        with client, suppress(PyMongoError):
+        with self._client() as client, suppress(PyMongoError):
             hello = client.admin.command("hello")
             if hello["isWritablePrimary"]:
                 return True
             if "setName" not in hello:
                 self._form_set(client)
         return False
+
+    def client_options(self) -> dict[str, Any]:
+        """pymongo's, beside the address."""
+        return {}
+
+    def _client(self) -> MongoClient[dict[str, Any]]:
+        return MongoClient(
+            "127.0.0.1",
+            self.port,
+            directConnection=True,
+            serverSelectionTimeoutMS=500,
+            **self.client_options(),
+        )
 
     def _form_set(self, client: MongoClient[dict[str, Any]]) -> None:
         config = {"_id": REPLICA_SET, "members": [{"_id": 0, "host": self.address}]}

@@ -72,6 +72,12 @@ class StoreUnavailable(ChronosError):
     code = "store_unavailable"
 
 
+class StoreRefused(StoreUnavailable):
+    """MongoDB does not accept the user, the password or what the user wants to do."""
+
+    code = "store_refused"
+
+
 class BrokerUnavailable(ChronosError):
     """Kafka did not answer in time."""
 

@@ -10,7 +10,12 @@ from datetime import datetime
 from queue import SimpleQueue
 from typing import Final, Protocol, TypeVar
 
-from jobs.errors import BrokerUnavailable, ElectionUnavailable, StoreUnavailable
+from jobs.errors import (
+    BrokerUnavailable,
+    ElectionUnavailable,
+    StoreRefused,
+    StoreUnavailable,
+)
 from jobs.logs import events
 
 logger = logging.getLogger(__name__)
@@ -72,11 +77,17 @@ def run(steps: Steps, *, clock: Callable[[], datetime], stop: threading.Event) -
 
 
 def persist(call: Callable[[], T], *, stop: threading.Event) -> T | None:
-    """Repeat a call until its server answers; None when `stop` was set first."""
+    """Repeat a call until its server answers; None when `stop` was set first.
+
+    Raises:
+        StoreRefused: waiting does not mend a wrong password.
+    """
     patience = Patience(stop)
     while True:
         try:
             result = call()
+        except StoreRefused:
+            raise
         except (StoreUnavailable, BrokerUnavailable) as exc:
             if stop.is_set():
                 return None

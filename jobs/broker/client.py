@@ -13,6 +13,7 @@ from jobs.logs import events
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
+    from chronos_site.transport import KafkaSecurity
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,23 @@ def common_settings(config: BrokerConfig, client_id: str) -> dict[str, Any]:
         "socket.keepalive.enable": True,
         # Everything that matters comes through `error_cb`.
         "log_level": 0,
+        # A topic that is missing is missing: `migrate` makes it.
+        "allow.auto.create.topics": False,
+        **_security_settings(config.security),
     }
+
+
+def _security_settings(security: KafkaSecurity) -> dict[str, str]:
+    settings = {
+        "security.protocol": security.protocol,
+        "sasl.mechanism": security.mechanism,
+        "sasl.username": security.username,
+        "sasl.password": security.password,
+        "ssl.ca.location": security.ca,
+        "ssl.certificate.location": security.cert,
+        "ssl.key.location": security.key,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 _LOOK_SECONDS = 2.0

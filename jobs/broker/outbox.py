@@ -74,8 +74,6 @@ class Outbox:
             "message.timeout.ms": timeout_ms,
             "message.max.bytes": _LARGEST_BYTES,
             "queue.buffering.max.kbytes": 4 * _LARGEST_BYTES >> 10,
-            # A topic that is missing is an error, not a wish.
-            "allow.auto.create.topics": False,
             # A topic just made, or a broker just started: it may be known a little later.
             "topic.metadata.propagation.max.ms": timeout_ms // 6,
             # As Java's producers do, so that equal keys share a partition whoever writes them.

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from jobs.broker.client import common_settings
+from jobs.broker.cluster import Cluster
 from jobs.errors import BrokerUnavailable, NotProvisioned
 from jobs.messages import DLQ_TOPIC, TRIGGERS_TOPIC, dispatch_topic
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
 
-_TIMEOUT_SECONDS = 10.0
+_CREATION_SECONDS = 10.0
 _PING_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
 
@@ -37,21 +36,22 @@ def ensure_topics(config: BrokerConfig, topics: Iterable[str]) -> list[str]:
     Raises:
         BrokerUnavailable: Kafka did not answer in time, or refused.
     """
-    admin = AdminClient(common_settings(config, "chronos-admin"))
-    absent = _absent(admin, config, topics)
+    cluster = Cluster(config)
+    absent = cluster.absent(topics)
     if not absent:
         return []
     wanted = [
         NewTopic(name, num_partitions=config.partitions, replication_factor=config.replication)
         for name in absent
     ]
-    for name, future in admin.create_topics(wanted, operation_timeout=_TIMEOUT_SECONDS).items():
+    created = cluster.client.create_topics(wanted, operation_timeout=_CREATION_SECONDS)
+    for name, future in created.items():
         try:
-            future.result(_TIMEOUT_SECONDS)
+            future.result(_CREATION_SECONDS)
         except KafkaException as exc:
             if exc.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise BrokerUnavailable(f"Kafka did not create the topic {name}: {exc}") from exc
-    _wait_until_there(admin, config, absent)
+    _wait_until_there(cluster, absent)
     return absent
 
 
@@ -69,8 +69,7 @@ def require_topics(
         NotProvisioned: with the command that creates them.
         BrokerUnavailable: Kafka did not answer in time.
     """
-    admin = AdminClient(common_settings(config, "chronos-admin"))
-    if absent := _absent(admin, config, topics_for(job_types, fans_out=fans_out)):
+    if absent := Cluster(config).absent(topics_for(job_types, fans_out=fans_out)):
         raise NotProvisioned(
             f"Kafka lacks the topics {', '.join(absent)}. Run: python manage.py migrate"
         )
@@ -82,28 +81,14 @@ def ping(config: BrokerConfig) -> None:
     Raises:
         BrokerUnavailable: it is not.
     """
-    _topics(AdminClient(common_settings(config, "chronos-admin")), config, _PING_SECONDS)
+    Cluster(config).metadata(_PING_SECONDS)
 
 
-def _absent(admin: AdminClient, config: BrokerConfig, topics: Iterable[str]) -> list[str]:
-    there = _topics(admin, config, _TIMEOUT_SECONDS)
-    return [name for name in topics if name not in there]
-
-
-def _wait_until_there(admin: AdminClient, config: BrokerConfig, topics: Iterable[str]) -> None:
+def _wait_until_there(cluster: Cluster, topics: Iterable[str]) -> None:
     # The controller has them; the brokers learn of them a moment later. Until then a role that is
     # started would miss them.
-    give_up_at = time.monotonic() + _TIMEOUT_SECONDS
-    while absent := _absent(admin, config, topics):
+    give_up_at = time.monotonic() + _CREATION_SECONDS
+    while absent := cluster.absent(topics):
         if time.monotonic() > give_up_at:
             raise BrokerUnavailable(f"Kafka does not show the new topics {', '.join(absent)}.")
         time.sleep(_LOOK_SECONDS)
-
-
-def _topics(admin: AdminClient, config: BrokerConfig, timeout: float) -> Collection[str]:
-    try:
-        return admin.list_topics(timeout=timeout).topics.keys()
-    except KafkaException as exc:
-        raise BrokerUnavailable(
-            f"Kafka does not answer at {', '.join(config.brokers)}. Check KAFKA_BROKERS."
-        ) from exc

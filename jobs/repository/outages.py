@@ -14,7 +14,7 @@ from pymongo.errors import (
     WriteConcernError,
 )
 
-from jobs.errors import StoreUnavailable
+from jobs.errors import StoreRefused, StoreUnavailable
 
 # Shutdown, step-down and election answers that pymongo leaves as OperationFailure, cursors and
 # queries that did not outlive them, and streams whose place in the oplog is gone; numbers from
@@ -22,6 +22,8 @@ from jobs.errors import StoreUnavailable
 _PASSING_CODES = frozenset(
     {6, 7, 43, 89, 91, 112, 133, 175, 189, 237, 262, 280, 286, 9001, 10107, 11600, 11602, 13435}
 )
+# AuthenticationFailed, Unauthorized, and MongoDB Atlas's word for both.
+_REFUSALS = frozenset({13, 18, 8000})
 # What pymongo appends to why a server does not answer: its own time-outs, and all that it knows.
 _APPENDED = re.compile(r" \(configured timeouts: [^)]*\)|, Timeout: .*", re.DOTALL)
 _KNOWN_SERVER = re.compile(r"<ServerDescription \('([^']*)', (\d+)\)")
@@ -35,6 +37,19 @@ def _reason(error: ConnectionFailure) -> str:
         host for host in map(":".join, _KNOWN_SERVER.findall(text)) if f"{host}:" not in reason
     ]
     return f"{', '.join(unnamed)}: {reason}" if unnamed else reason
+
+
+def _remedy(reason: str) -> str:
+    if "SSL" in reason or "certificate" in reason:
+        return "Check tls, tlsCAFile and tlsCertificateKeyFile in MONGO_URI."
+    if "connection closed" in reason:
+        return "Check MONGO_URI: what hangs up may demand tls=true, or a certificate."
+    return "Check MONGO_URI."
+
+
+def _words(error: OperationFailure) -> str:
+    # Without all that pymongo knows of the answer.
+    return str(error).partition(", full error")[0].rstrip(".")
 
 
 def is_outage(error: OperationFailure) -> bool:
@@ -51,16 +66,23 @@ def is_outage(error: OperationFailure) -> bool:
 
 @contextmanager
 def outages_named() -> Iterator[None]:
-    """Raise `StoreUnavailable` where MongoDB is away; other errors are bugs and pass through.
+    """Raise `StoreUnavailable` where MongoDB is away, `StoreRefused` where it lets us not in.
+
+    Other errors are bugs and pass through.
 
     Also used as a decorator on every method that talks to MongoDB.
     """
     try:
         yield
     except ConnectionFailure as exc:
-        sentence = f"MongoDB does not answer ({_reason(exc)}). Check MONGO_URI."
-        raise StoreUnavailable(sentence) from exc
+        reason = _reason(exc)
+        raise StoreUnavailable(f"MongoDB does not answer ({reason}). {_remedy(reason)}") from exc
     except OperationFailure as exc:
+        if exc.code in _REFUSALS:
+            raise StoreRefused(
+                f"MongoDB refuses this client ({_words(exc)}). Check the user, the password and "
+                "authSource in MONGO_URI, and the user's rights."
+            ) from exc
         if not is_outage(exc):
             raise
         raise StoreUnavailable(f"MongoDB is changing its primary ({exc}).") from exc

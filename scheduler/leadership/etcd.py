@@ -41,8 +41,11 @@ class EtcdElector:
         Args:
             config: etcd's members, and the TTL, which etcd rounds up to whole seconds.
             owner: who leads, for people who look at the key.
+
+        Raises:
+            ConfigError: a certificate or key for etcd cannot be used.
         """
-        self._gateway = Gateway(config.endpoints)
+        self._gateway = Gateway(config.endpoints, config.security)
         self._ttl = config.ttl
         self._timeout = max(1.0, config.ttl.total_seconds() / RENEWALS)
         self._owner = _base64(owner)

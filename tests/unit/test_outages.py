@@ -19,7 +19,7 @@ from pymongo.errors import (
     WriteConcernError,
 )
 
-from jobs.errors import StoreUnavailable
+from jobs.errors import StoreRefused, StoreUnavailable
 from jobs.repository.outages import outages_named
 
 
@@ -61,9 +61,18 @@ def test_an_outage_is_named_and_keeps_its_cause(error: PyMongoError) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [OperationFailure("bad query", 2), OperationFailure("no rights", 13), bulk(11000)],
+    [OperationFailure("Authentication failed.", 18), OperationFailure("no rights", 13)],
     ids=repr,
 )
+def test_a_refusal_is_named_without_what_was_sent(error: OperationFailure) -> None:
+    refused = pytest.raises(StoreRefused, match="Check the user, the password")
+    with refused as raised, outages_named():
+        raise error
+
+    assert raised.value.__cause__ is error
+
+
+@pytest.mark.parametrize("error", [OperationFailure("bad query", 2), bulk(11000)], ids=repr)
 def test_a_mistake_passes_through(error: PyMongoError) -> None:
     with pytest.raises(type(error)), outages_named():
         raise error

@@ -1,0 +1,136 @@
+"""How clients know whom they talk to, and prove who they are: TLS, users and passwords.
+
+Files are looked at here, not by the parsers of `chronos_site.values`: what a manifest says can be
+read on a machine that has none of them.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from jobs.errors import ConfigError
+
+KAFKA_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_MONGO_FILES: Final = ("tlsCAFile", "tlsCertificateKeyFile", "tlsCRLFile")
+
+
+@dataclass(frozen=True)
+class KafkaSecurity:
+    """How to speak to Kafka: `KAFKA_SECURITY_PROTOCOL`, `KAFKA_SASL_*` and `KAFKA_SSL_*`."""
+
+    protocol: str = "PLAINTEXT"
+    mechanism: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    """PEM file; None: the system's authorities."""
+    cert: str | None = None
+    key: str | None = None
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.protocol.endswith("SSL")
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the client proves who it is."""
+        return self.protocol.startswith("SASL") or self.cert is not None
+
+    def __post_init__(self) -> None:
+        sasl = {
+            "KAFKA_SASL_MECHANISM": self.mechanism,
+            "KAFKA_SASL_USERNAME": self.username,
+            "KAFKA_SASL_PASSWORD": self.password,
+        }
+        files = {"KAFKA_SSL_CA": self.ca, "KAFKA_SSL_CERT": self.cert, "KAFKA_SSL_KEY": self.key}
+        chosen = f"KAFKA_SECURITY_PROTOCOL={self.protocol}"
+        if self.protocol.startswith("SASL"):
+            for name, value in sasl.items():
+                if value is None:
+                    raise ConfigError(f"{name} must be set with {chosen}.")
+        else:
+            _refuse(sasl, f"has no effect with {chosen}: use SASL_SSL, or unset it")
+        if not self.is_encrypted:
+            _refuse(files, f"has no effect with {chosen}: use SSL or SASL_SSL, or unset it")
+        _check_pair("KAFKA_SSL", files)
+
+
+@dataclass(frozen=True)
+class EtcdSecurity:
+    """How to speak to etcd: `ETCD_TLS_*`, `ETCD_USERNAME` and `ETCD_PASSWORD`."""
+
+    ca: str | None = None
+    """PEM file of the authorities; None: no TLS."""
+    cert: str | None = None
+    key: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        files = {"ETCD_TLS_CA": self.ca, "ETCD_TLS_CERT": self.cert, "ETCD_TLS_KEY": self.key}
+        if self.ca is None:
+            _refuse(files, "has no effect without ETCD_TLS_CA: set that too")
+        _check_pair("ETCD_TLS", files)
+        if (self.username is None) != (self.password is None):
+            raise ConfigError("ETCD_USERNAME and ETCD_PASSWORD must be set together.")
+
+    def context(self) -> ssl.SSLContext | None:
+        """What a TLS connection is made with; None: no TLS.
+
+        Raises:
+            ConfigError: a file holds no certificate or key that can be used.
+        """
+        if self.ca is None:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+        except (OSError, ValueError) as exc:
+            raise ConfigError(f"ETCD_TLS_CA={self.ca!r} cannot be used: {exc}") from exc
+        if self.cert is not None:
+            try:
+                # With a function, an encrypted key is an error, not a question on the terminal.
+                context.load_cert_chain(self.cert, self.key, password=lambda: "")
+            except (OSError, ValueError) as exc:
+                raise ConfigError(
+                    f"ETCD_TLS_CERT={self.cert!r} cannot be used with its key: {exc}. Both must be "
+                    "PEM files that belong together, the key without a password."
+                ) from exc
+        return context
+
+
+def check_mongo_files(uri: str) -> None:
+    """See whether the files that MONGO_URI names are there.
+
+    Raises:
+        ConfigError: one is not. The text does not show the address, which may hold a password.
+    """
+    for name, value in parse_qsl(urlsplit(uri).query):
+        for known in _MONGO_FILES:
+            if name.lower() == known.lower():
+                _check_file(f"{known} in MONGO_URI", value)
+
+
+def _refuse(values: Mapping[str, str | None], reason: str) -> None:
+    for name, value in values.items():
+        if value is not None:
+            raise ConfigError(f"{name} {reason}.")
+
+
+def _check_pair(prefix: str, files: Mapping[str, str | None]) -> None:
+    for name, path in files.items():
+        if path is not None:
+            _check_file(name, path)
+    cert, key = f"{prefix}_CERT", f"{prefix}_KEY"
+    if (files[cert] is None) != (files[key] is None):
+        raise ConfigError(f"{cert} and {key} must be set together.")
+
+
+def _check_file(name: str, path: str) -> None:
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+        raise ConfigError(f"{name} names {path!r}, which is no file that this process can read.")

@@ -1,0 +1,87 @@
+"""What Kafka says about itself, and why it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from jobs.broker.client import common_settings
+from jobs.errors import BrokerUnavailable, ConfigError
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin._metadata import ClusterMetadata
+
+    from chronos_site.env import BrokerConfig
+
+_TIMEOUT_SECONDS: Final = 10.0
+_USER: Final = "KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD"
+_TLS: Final = "KAFKA_SECURITY_PROTOCOL, KAFKA_SSL_CA, KAFKA_SSL_CERT and KAFKA_SSL_KEY"
+_REFUSALS: Final = {
+    KafkaError._AUTHENTICATION: _USER,
+    KafkaError.SASL_AUTHENTICATION_FAILED: _USER,
+    KafkaError._SSL: _TLS,
+}
+"""What to look at when Kafka answers, but not to us; the more telling first."""
+
+
+class Cluster:
+    """A Kafka cluster, asked by an administrator's client."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        """Prepare; it connects by itself.
+
+        Raises:
+            ConfigError: a certificate or key cannot be used.
+        """
+        self._brokers = config.brokers
+        self._faults: list[KafkaError] = []
+        settings = common_settings(config, "chronos-admin") | {"error_cb": self._faults.append}
+        try:
+            self.client = AdminClient(settings)
+        except KafkaException as exc:
+            raise ConfigError(
+                f"Kafka's client cannot be set up: {exc.args[0].str()}. Check {_TLS}."
+            ) from exc
+
+    def metadata(self, timeout_seconds: float = _TIMEOUT_SECONDS) -> ClusterMetadata:
+        """Its brokers and topics.
+
+        Raises:
+            BrokerUnavailable: it did not answer in time, or refuses this client.
+        """
+        try:
+            return self.client.list_topics(timeout=timeout_seconds)
+        except KafkaException as exc:
+            raise BrokerUnavailable(self._why()) from exc
+
+    def absent(self, topics: Iterable[str]) -> list[str]:
+        """Those of some topics that it does not have.
+
+        Raises:
+            BrokerUnavailable: see `metadata`.
+        """
+        there = self.metadata().topics
+        return [name for name in topics if name not in there]
+
+    def _why(self) -> str:
+        where = ", ".join(self._brokers)
+        # Only now are the faults of the connections told.
+        self.client.poll(0)
+        for code, settings in _REFUSALS.items():
+            for fault in self._faults:
+                if fault.code() == code:
+                    return f"Kafka refuses this client ({fault.str()}). Check {settings}."
+        for fault in self._faults:
+            # It accepted the connection and then wanted another certificate, or one at all.
+            if "SSL routines" in fault.str():
+                return f"Kafka refuses this client ({fault.str()}). Check {_TLS}."
+        # No word of a connection that failed: what is there hangs up.
+        if {fault.code() for fault in self._faults} == {KafkaError._ALL_BROKERS_DOWN}:
+            return (
+                f"Kafka at {where} hangs up: it may demand TLS or a user, or neither. Check "
+                "KAFKA_BROKERS and KAFKA_SECURITY_PROTOCOL."
+            )
+        return f"Kafka does not answer at {where}. Check KAFKA_BROKERS."
