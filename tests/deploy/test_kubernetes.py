@@ -1,0 +1,215 @@
+"""The manifests of Kubernetes: valid, shut in, and of one mind with the code."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from chronos_site import env
+from jobs.delivery.config import DELIVERY_TYPES
+from jobs.errors import ConfigError
+from tests.deploy.custom_resources import check_custom_resource
+from tests.deploy.manifests import PROBES, ROOT, SECRETS, Document, Manifests
+from tests.deploy.processes import check_probes
+from tests.processes import RoleProcess
+from tests.unit.test_docs import ROOT as PROJECT
+
+OVERLAYS = ("small", "large")
+BUILT_IN = frozenset({"noop", "log-message", "flaky", "slow"})
+# The oldest that has all that is used (a sleep before the end), and the newest of the schemas.
+VERSIONS = ("1.30", "1.37")
+AFTER_DRAIN = timedelta(seconds=20)
+"""What an executor takes beside DRAIN_TIMEOUT: docs/operations.md."""
+ANSWER_OF_READYZ = 4
+"""Seconds, at most: docs/operations.md."""
+
+
+@pytest.fixture(scope="module", params=OVERLAYS)
+def manifests(request: pytest.FixtureRequest) -> Manifests:
+    return Manifests(request.param)
+
+
+@pytest.fixture(scope="module")
+def large() -> Manifests:
+    return Manifests("large")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_document_is_what_the_api_server_takes(manifests: Manifests, version: str) -> None:
+    for document in manifests.documents:
+        if not check_custom_resource(document):
+            kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_no_two_documents_have_the_same_name(manifests: Manifests) -> None:
+    names = [(each["kind"], each["metadata"]["name"]) for each in manifests.documents]
+
+    assert len(set(names)) == len(names)
+    elsewhere = [n for n in manifests.documents if n["metadata"].get("namespace") != "chronos"]
+    assert [(each["kind"], each["metadata"]["name"]) for each in elsewhere] == [
+        ("Namespace", "chronos")
+    ]
+
+
+def test_every_role_is_there(manifests: Manifests, large: Manifests) -> None:
+    roles = {each.role for each in manifests.workloads}
+
+    fanout = {"fanout"} if manifests.documents == large.documents else set()
+    assert roles == {"api", "scheduler", "executor", "reaper", "migrate"} | fanout
+
+
+def test_chronos_accepts_every_command_and_variable_and_listens_where_it_is_asked(
+    manifests: Manifests,
+) -> None:
+    for each in manifests.workloads:
+        each.process.check()
+
+
+def test_every_job_type_is_served_and_by_one_group_only(manifests: Manifests) -> None:
+    served = Counter(job_type for each in manifests.executors for job_type in each.job_types)
+
+    assert served.keys() >= DELIVERY_TYPES | BUILT_IN
+    assert set(served.values()) == {1}
+
+
+def test_every_role_is_asked_whether_it_lives_and_whether_it_can_work(manifests: Manifests) -> None:
+    for each in manifests.deployments:
+        paths = {kind: each.container[f"{kind}Probe"]["httpGet"]["path"] for kind in PROBES}
+        assert paths == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
+        assert each.container["readinessProbe"]["timeoutSeconds"] > ANSWER_OF_READYZ
+
+
+@pytest.mark.usefixtures("provisioned")
+def test_every_probe_is_answered_by_the_real_role(
+    large: Manifests, start_role: Callable[..., RoleProcess]
+) -> None:
+    by_role = {each.role: each.process for each in large.deployments}
+
+    check_probes(list(by_role.values()), start_role)
+
+
+def test_whoever_drains_is_given_the_time(manifests: Manifests) -> None:
+    for each in manifests.deployments:
+        sleep = each.container.get("lifecycle", {}).get("preStop", {}).get("sleep", {})
+        needed = each.drain_timeout + AFTER_DRAIN + timedelta(seconds=sleep.get("seconds", 0))
+        assert timedelta(seconds=each.pod["terminationGracePeriodSeconds"]) > needed, each.name
+
+
+def test_every_pod_is_shut_in(manifests: Manifests) -> None:
+    for each in manifests.workloads:
+        pod, container = each.pod, each.container
+        assert pod["securityContext"] == {
+            "runAsNonRoot": True,
+            "runAsUser": 10001,
+            "runAsGroup": 10001,
+            "fsGroup": 10001,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert pod["automountServiceAccountToken"] is False
+        assert "/tmp" in {each["mountPath"] for each in container["volumeMounts"]}  # noqa: S108
+        for name in ("hostNetwork", "hostPID", "hostIPC"):
+            assert name not in pod
+
+
+def test_no_service_can_be_taken_for_a_setting(manifests: Manifests) -> None:
+    """A Service `api` makes a variable API_PORT in every pod, with an address as its value."""
+    assert "api" in {each["metadata"]["name"] for each in manifests.of("Service")}
+
+    assert all(each.pod["enableServiceLinks"] is False for each in manifests.workloads)
+
+
+def test_images_are_pinned_to_this_version(manifests: Manifests) -> None:
+    version = re.search(r'^version = "(.+)"$', (PROJECT / "pyproject.toml").read_text(), re.M)
+    assert version
+
+    assert {each.container["image"] for each in manifests.workloads} == {f"chronos:{version[1]}"}
+    assert [each["metadata"]["name"] for each in manifests.of("Job")] == [
+        f"migrate-{version[1].replace('.', '-')}"
+    ]
+
+
+def test_what_every_container_needs_is_said(manifests: Manifests) -> None:
+    for each in manifests.workloads:
+        resources = each.container["resources"]
+        assert resources["requests"].keys() == {"cpu", "memory"}, each.name
+        assert resources["limits"].keys() == {"memory"}, each.name
+
+
+def test_selectors_match_the_pods_of_their_own_deployment_only(manifests: Manifests) -> None:
+    for each in manifests.deployments:
+        selector = each.document["spec"]["selector"]["matchLabels"]
+        assert [found.name for found in manifests.selected(selector)] == [each.name]
+        for spread in each.pod["topologySpreadConstraints"]:
+            assert spread["labelSelector"]["matchLabels"].items() <= each.labels.items()
+
+
+def test_services_lead_to_ports_that_are_there(manifests: Manifests) -> None:
+    behind = {}
+    for service in manifests.of("Service"):
+        spec = service["spec"]
+        found = list(manifests.selected(spec["selector"]))
+        behind[service["metadata"]["name"]] = {each.role for each in found}
+        for port in spec["ports"]:
+            assert all(port["targetPort"] in each.ports for each in found)
+
+    roles = {each.role for each in manifests.deployments}
+    assert behind == {"api": {"api"}, "metrics": roles}
+
+
+def test_an_eviction_leaves_somebody_of_each_role(manifests: Manifests) -> None:
+    guarded = []
+    for budget in manifests.of("PodDisruptionBudget"):
+        [found] = manifests.selected(budget["spec"]["selector"]["matchLabels"])
+        guarded.append(found.name)
+        most = budget["spec"]["maxUnavailable"]
+        # Of those that KEDA scales two are the fewest of which one may be missed.
+        replicas = found.replicas or 2
+        if isinstance(most, str):
+            most = math.ceil(replicas * int(most.removesuffix("%")) / 100)
+        assert 0 < most < replicas, found.name
+
+    assert sorted(guarded) == sorted(each.name for each in manifests.deployments)
+
+
+def test_a_changed_setting_starts_the_roles_anew_and_leaves_the_job_alone(
+    manifests: Manifests,
+) -> None:
+    """A Job that has run cannot be changed: applying it again must not try."""
+    for each in manifests.workloads:
+        [name] = [
+            source["configMapRef"]["name"]
+            for source in each.container["envFrom"]
+            if "configMapRef" in source
+        ]
+        is_job = each.role == "migrate"
+        assert name == "migrate" if is_job else re.fullmatch(r"settings-[a-z0-9]{10}", name)
+    [settings, job_settings] = sorted(
+        manifests.of("ConfigMap"), key=lambda each: -len(each["metadata"]["name"])
+    )
+    assert settings["data"] == job_settings["data"]
+
+
+def test_no_secret_is_in_the_manifests_and_the_example_starts_nothing(manifests: Manifests) -> None:
+    assert manifests.of("Secret") == []
+    for settings in manifests.of("ConfigMap"):
+        assert not settings["data"].keys() & env.SECRETS
+    example: Document = yaml.safe_load((ROOT / "secret.example.yaml").read_text())
+    assert example["metadata"]["name"] in SECRETS
+    assert example["stringData"].keys() == SECRETS["chronos"].keys()
+
+    for name in ("MONGO_URI", "ENCRYPTION_KEYS"):
+        with pytest.raises(ConfigError, match=name):
+            env.read({name: example["stringData"][name]})
+    assert len(example["stringData"]["SECRET_KEY"]) < 50
