@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.core.management.utils import get_random_secret_key
 
-from chronos_site import env
+from chronos_site import VERSION, env
 from jobs.errors import ConfigError
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -121,7 +121,7 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Chronos",
     "DESCRIPTION": "A durable, distributed scheduler for one-off and recurring jobs. Every error is"
     ' JSON: {"error": "a sentence"}.',
-    "VERSION": "0.1.0",
+    "VERSION": VERSION,
     "SORT_OPERATIONS": False,
     "SORT_OPERATION_PARAMETERS": False,
     "POSTPROCESSING_HOOKS": ["jobs.api.openapi.add_components"],

@@ -2,14 +2,20 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 1800, 3600)
+from jobs.metrics import MILLISECONDS_TO_HOURS
 
 JOBS = Counter("executor_jobs", "Attempts ended, by how.", ["job_type", "result"])
 HANDLER_SECONDS = Histogram(
-    "executor_handler_seconds", "Time in the handler.", ["job_type"], buckets=_BUCKETS
+    "executor_handler_seconds",
+    "Time in the handler.",
+    ["job_type"],
+    buckets=MILLISECONDS_TO_HOURS,
 )
 START_LAG_SECONDS = Histogram(
-    "executor_start_lag_seconds", "From due to handler start.", buckets=_BUCKETS
+    "executor_start_lag_seconds",
+    "From due to handler start.",
+    ["job_type"],
+    buckets=MILLISECONDS_TO_HOURS,
 )
 DROPPED_MESSAGES = Counter(
     "executor_dropped_messages", "Messages without a job to claim, by reason.", ["reason"]

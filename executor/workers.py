@@ -116,7 +116,8 @@ class Workers:
         begun = time.monotonic()
         now = self._clock()
         started_at = held.started_at or now
-        START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
+        lag = max(0.0, (now - job.scheduled_at).total_seconds())
+        START_LAG_SECONDS.labels(job.job_type).observe(lag)
 
         def attempt() -> str | None:
             with carrying(of_attempt(job)), self._logs.capturing(held.execution_id) as take:

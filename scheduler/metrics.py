@@ -2,13 +2,15 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-_LAG = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 1800, 3600)
+from jobs.metrics import MILLISECONDS_TO_HOURS
 
-TICK_SECONDS = Histogram("scheduler_tick_seconds", "Time of one step.", buckets=_LAG)
+TICK_SECONDS = Histogram(
+    "scheduler_tick_seconds", "Time of one step.", buckets=MILLISECONDS_TO_HOURS
+)
 CLAIMED = Counter("scheduler_jobs_claimed", "Jobs moved from pending to queued.", ["job_type"])
 DISPATCH_ERRORS = Counter("scheduler_dispatch_errors", "Messages not known to have reached Kafka.")
 DISPATCH_LAG_SECONDS = Histogram(
-    "scheduler_dispatch_lag_seconds", "From due to dispatched.", buckets=_LAG
+    "scheduler_dispatch_lag_seconds", "From due to dispatched.", buckets=MILLISECONDS_TO_HOURS
 )
 CRON_SPAWNED = Counter("scheduler_cron_spawned", "Runs spawned by templates.")
 CRON_DUPLICATE = Counter(
@@ -20,6 +22,9 @@ CRON_SKIPPED = Counter(
 )
 CRON_INVALID = Counter("scheduler_cron_invalid", "Templates dead-lettered: they cannot be fired.")
 IS_LEADER = Gauge("scheduler_is_leader", "1 on the leader, 0 on a standby.")
+FANS_OUT = Gauge(
+    "scheduler_fans_out", "1 where fan-out workers are to dispatch (DISPATCH), else 0."
+)
 TRIGGERS_SENT = Counter(
     "scheduler_fanout_triggers_sent",
     "Triggers that the leader sent to fan-out workers.",

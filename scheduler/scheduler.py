@@ -15,7 +15,7 @@ from jobs.repository import Repository
 from scheduler.dispatcher import Dispatcher
 from scheduler.firing import Firing
 from scheduler.leadership import Elector, Term
-from scheduler.metrics import IS_LEADER
+from scheduler.metrics import FANS_OUT, IS_LEADER
 from scheduler.resuming import Resuming
 from scheduler.timekeeper import Chore, Timekeeper
 from scheduler.triggering import Triggering
@@ -53,6 +53,7 @@ class Scheduler:
         """
         self._name = name
         self._fans_out = config.fans_out
+        FANS_OUT.set(config.fans_out)
         self._repository = repository
         self._publisher = publisher
         self._resuming = Resuming(repository)

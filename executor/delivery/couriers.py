@@ -134,7 +134,8 @@ class Couriers:
         job, clock = held.job, self._clock
         begun, now = time.monotonic(), clock()
         started_at = held.started_at or now
-        START_LAG_SECONDS.observe(max(0.0, (now - job.scheduled_at).total_seconds()))
+        lag = max(0.0, (now - job.scheduled_at).total_seconds())
+        START_LAG_SECONDS.labels(job.job_type).observe(lag)
         try:
             with carrying(of_attempt(job)), self._means.logs.capturing(held.execution_id):
                 delivered = await self._senders[job.job_type].deliver(job)

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from jobs.errors import BrokerUnavailable
 from jobs.logs import events
+from jobs.metrics import BROKER_ERRORS
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
@@ -49,6 +50,12 @@ def _security_settings(security: KafkaSecurity) -> dict[str, str]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
+def unavailable(sentence: str) -> BrokerUnavailable:
+    """The error to raise where Kafka does not answer; counted."""
+    BROKER_ERRORS.inc()
+    return BrokerUnavailable(sentence)
+
+
 _LOOK_SECONDS = 2.0
 
 
@@ -61,7 +68,7 @@ def partitions_of(client: Producer | Consumer, topic: str) -> int:
     try:
         found = client.list_topics(topic, timeout=_LOOK_SECONDS).topics[topic]
     except KafkaException as exc:
-        raise BrokerUnavailable(f"Kafka does not tell about the topic {topic}: {exc}") from exc
+        raise unavailable(f"Kafka does not tell about the topic {topic}: {exc}") from exc
     if found.error or not found.partitions:
         raise BrokerUnavailable(f"Kafka has no topic {topic}. Run: python manage.py migrate")
     return len(found.partitions)
@@ -72,6 +79,9 @@ _last_logged: dict[int, float] = {}
 
 
 def _log_error(error: KafkaError) -> None:
+    # A consumer makes no calls that could end: it hears of it here.
+    if error.code() == KafkaError._ALL_BROKERS_DOWN:
+        BROKER_ERRORS.inc()
     # librdkafka tries to connect several times a second, and goes on by itself.
     at = time.monotonic()
     if at - _last_logged.get(error.code(), -_QUIET_SECONDS) >= _QUIET_SECONDS:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from jobs.broker.client import common_settings
-from jobs.errors import BrokerUnavailable, ConfigError
+from jobs.broker.client import common_settings, unavailable
+from jobs.errors import ConfigError
 
 if TYPE_CHECKING:
     from confluent_kafka.admin._metadata import ClusterMetadata
@@ -55,7 +55,7 @@ class Cluster:
         try:
             return self.client.list_topics(timeout=timeout_seconds)
         except KafkaException as exc:
-            raise BrokerUnavailable(self._why()) from exc
+            raise unavailable(self._why()) from exc
 
     def absent(self, topics: Iterable[str]) -> list[str]:
         """Those of some topics that it does not have.

@@ -15,6 +15,7 @@ from confluent_kafka import Message as KafkaMessage
 
 from jobs.broker.client import common_settings
 from jobs.logs import events
+from jobs.metrics import BROKER_ERRORS
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
@@ -140,6 +141,8 @@ class Outbox:
 
 def _refusal(error: KafkaError) -> Receipt:
     reason = _REASONS.get(error.code())
+    if reason is None:
+        BROKER_ERRORS.inc()
     return Receipt(
         -1,
         -1,

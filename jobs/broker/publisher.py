@@ -14,6 +14,7 @@ from confluent_kafka import Message as KafkaMessage
 from jobs.broker.client import common_settings, partitions_of
 from jobs.logs import events
 from jobs.messages import Message
+from jobs.metrics import BROKER_ERRORS
 
 if TYPE_CHECKING:
     from chronos_site.env import BrokerConfig
@@ -74,6 +75,8 @@ class Publisher:
                     "Kafka refuses a message for %s: %s", message.topic, exc, extra=extra
                 )
         self._producer.flush(DELIVERY_TIMEOUT.total_seconds())
+        if unconfirmed:
+            BROKER_ERRORS.inc()
         return sorted(unconfirmed)
 
     def partitions(self, topic: str) -> int:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.cimpl import NewTopic
 
+from jobs.broker.client import unavailable
 from jobs.broker.cluster import Cluster
-from jobs.errors import BrokerUnavailable, NotProvisioned
+from jobs.errors import NotProvisioned
 from jobs.messages import DLQ_TOPIC, TRIGGERS_TOPIC, dispatch_topic
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def ensure_topics(config: BrokerConfig, topics: Iterable[str]) -> list[str]:
             future.result(_CREATION_SECONDS)
         except KafkaException as exc:
             if exc.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise BrokerUnavailable(f"Kafka did not create the topic {name}: {exc}") from exc
+                raise unavailable(f"Kafka did not create the topic {name}: {exc}") from exc
     _wait_until_there(cluster, absent)
     return absent
 
@@ -90,5 +91,5 @@ def _wait_until_there(cluster: Cluster, topics: Iterable[str]) -> None:
     give_up_at = time.monotonic() + _CREATION_SECONDS
     while absent := cluster.absent(topics):
         if time.monotonic() > give_up_at:
-            raise BrokerUnavailable(f"Kafka does not show the new topics {', '.join(absent)}.")
+            raise unavailable(f"Kafka does not show the new topics {', '.join(absent)}.")
         time.sleep(_LOOK_SECONDS)

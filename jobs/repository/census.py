@@ -1,15 +1,21 @@
-"""How many jobs there are of each status that can be counted by an index."""
+"""How many jobs there are, where that can be counted by an index."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
+from pymongo import ASCENDING, DESCENDING
 from pymongo.collection import Collection
 
 from jobs.lifecycle import IN_FLIGHT, Status
 from jobs.repository.documents import KIND, RUNNABLE
 from jobs.repository.indexes import DISPATCH, IN_FLIGHT_INDEX, UNANNOUNCED
 from jobs.repository.outages import outages_named
+from jobs.repository.overview import Backlog
+
+_PENDING: Final = {"status": str(Status.PENDING), KIND: RUNNABLE}
+_PRIORITIES: Final = 100
 
 
 class Census:
@@ -36,3 +42,75 @@ class Census:
             )
             for status, (query, hint) in queries.items()
         }
+
+    @outages_named()
+    def types_with_pending(self, *, limit: int) -> list[str]:
+        """The types of pending jobs, due or not, in order: a seek for each.
+
+        Args:
+            limit: types, at most.
+        """
+        found: list[str] = []
+        while len(found) < limit:
+            next_one = self._jobs.find_one(
+                {**_PENDING, "jobType": {"$gt": found[-1] if found else ""}},
+                {"jobType": True},
+                sort=[("jobType", ASCENDING)],
+                hint=DISPATCH,
+            )
+            # An edit by hand may have made a list of it.
+            if next_one is None or not isinstance(next_one["jobType"], str):
+                break
+            found.append(next_one["jobType"])
+        return found
+
+    @outages_named()
+    def backlog(self, job_type: str, *, now: datetime, limit: int) -> Backlog | None:
+        """What is due of one type and not yet queued; None: nothing.
+
+        Args:
+            job_type: the type.
+            now: due by then.
+            limit: jobs that are counted, at most. Those of the highest priority come first; of what
+                is left, the oldest is still looked for in the next hundred priorities, by a seek
+                each: who starves has a low one.
+        """
+        due = {**_PENDING, "jobType": job_type, "scheduledAt": {"$lte": now}}
+        counted = next(
+            self._jobs.aggregate(
+                [
+                    {"$match": due},
+                    {"$limit": limit},
+                    {
+                        "$group": {
+                            "_id": None,
+                            "count": {"$sum": 1},
+                            "oldest": {"$min": "$scheduledAt"},
+                            "lowest": {"$min": "$priority"},
+                        }
+                    },
+                ],
+                hint=DISPATCH,
+            ),
+            None,
+        )
+        if counted is None:
+            return None
+        is_complete = counted["count"] < limit
+        instants = [counted["oldest"]]
+        priority = counted["lowest"]
+        is_number = isinstance(priority, int)
+        for _ in range(_PRIORITIES if is_number and not is_complete else 0):
+            first = self._jobs.find_one(
+                {**due, "priority": {"$lt": priority}},
+                {"priority": True, "scheduledAt": True},
+                sort=[("priority", DESCENDING), ("scheduledAt", ASCENDING)],
+                hint=DISPATCH,
+            )
+            if first is None or not isinstance(first["priority"], int):
+                break
+            priority = first["priority"]
+            instants.append(first["scheduledAt"])
+        # An array of dates would also be found.
+        oldest = min((at for at in instants if isinstance(at, datetime)), default=now)
+        return Backlog(counted["count"], oldest, is_complete)

@@ -15,6 +15,7 @@ from pymongo.errors import (
 )
 
 from jobs.errors import StoreRefused, StoreUnavailable
+from jobs.metrics import STORE_ERRORS
 
 # Shutdown, step-down and election answers that pymongo leaves as OperationFailure, cursors and
 # queries that did not outlive them, and streams whose place in the oplog is gone; numbers from
@@ -68,21 +69,25 @@ def is_outage(error: OperationFailure) -> bool:
 def outages_named() -> Iterator[None]:
     """Raise `StoreUnavailable` where MongoDB is away, `StoreRefused` where it lets us not in.
 
-    Other errors are bugs and pass through.
+    Other errors are bugs and pass through. Each is counted once, also where one such method calls
+    another.
 
     Also used as a decorator on every method that talks to MongoDB.
     """
     try:
         yield
     except ConnectionFailure as exc:
+        STORE_ERRORS.inc()
         reason = _reason(exc)
         raise StoreUnavailable(f"MongoDB does not answer ({reason}). {_remedy(reason)}") from exc
     except OperationFailure as exc:
         if exc.code in _REFUSALS:
+            STORE_ERRORS.inc()
             raise StoreRefused(
                 f"MongoDB refuses this client ({_words(exc)}). Check the user, the password and "
                 "authSource in MONGO_URI, and the user's rights."
             ) from exc
         if not is_outage(exc):
             raise
+        STORE_ERRORS.inc()
         raise StoreUnavailable(f"MongoDB is changing its primary ({exc}).") from exc

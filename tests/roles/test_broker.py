@@ -8,6 +8,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from prometheus_client import REGISTRY
 
 from chronos_site.env import BrokerConfig
 from devstack.kafka import Kafka
@@ -23,6 +24,10 @@ from tests.waiting import wait_for
 def nobody(broker_config: BrokerConfig) -> BrokerConfig:
     """An address at which nobody listens."""
     return replace(broker_config, brokers=("127.0.0.1:1",))
+
+
+def counted() -> float:
+    return REGISTRY.get_sample_value("broker_errors_total") or 0
 
 
 @pytest.fixture
@@ -66,12 +71,22 @@ def test_absent_topics_are_named_with_the_way_out(
 
 
 def test_a_broker_that_is_away_is_told_soon(nobody: BrokerConfig) -> None:
-    begun = time.monotonic()
+    begun, before = time.monotonic(), counted()
 
     with pytest.raises(BrokerUnavailable, match=r"127\.0\.0\.1:1\. Check KAFKA_BROKERS"):
         ping(nobody)
 
     assert time.monotonic() - begun < 4
+    assert counted() > before
+
+
+def test_a_consumer_whose_brokers_are_all_away_counts_it(nobody: BrokerConfig) -> None:
+    before = counted()
+    subscription = Subscription(nobody, "noop", "test")
+
+    wait_for(lambda: subscription.poll(0.1) or counted() > before)
+
+    subscription.close()
 
 
 def test_a_broker_that_is_there_answers(broker_config: BrokerConfig) -> None:
@@ -83,10 +98,12 @@ def test_messages_that_arrived_and_those_that_did_not_are_told_apart(
 ) -> None:
     topic = dispatch_topic(job_type)
     too_large = Message(topic, b"x" * 2_000_000)
+    before = counted()
 
     failed = publisher.publish([Message(topic, b"1"), too_large, Message(topic, b"2")])
 
     assert failed == [1]
+    assert counted() == before + 1
     arrived = {wait_for(lambda: subscription.poll(0.1)).value() for _ in range(2)}  # type: ignore[union-attr]
     assert arrived == {b"1", b"2"}
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import pytest
 from bson import ObjectId
+from prometheus_client import REGISTRY
 from pymongo import MongoClient
 
 from chronos_site.env import StoreConfig
@@ -152,6 +153,8 @@ CALLS: Final[Mapping[str, Call]] = {
     ),
     "dead_letters.assign_groups": lambda repo: repo.dead_letters.assign_groups(),
     "census.by_status": lambda repo: repo.census.by_status(limit=1),
+    "census.types_with_pending": lambda repo: repo.census.types_with_pending(limit=1),
+    "census.backlog": lambda repo: repo.census.backlog("noop", now=NOW, limit=1),
     "overview.dead_by_tenant": lambda repo: repo.overview.dead_by_tenant(None),
     "overview.backlogs": lambda repo: repo.overview.backlogs(now=NOW, tenants=None),
     "templates.due": lambda repo: repo.templates.due(now=NOW, limit=1),
@@ -217,6 +220,10 @@ def outcome(call: Callable[[], object]) -> tuple[Exception | None, float]:
     return None, time.monotonic() - begun
 
 
+def counted() -> float:
+    return REGISTRY.get_sample_value("store_errors_total") or 0
+
+
 def outcomes(repo: Repository) -> dict[str, tuple[Exception | None, float]]:
     """The same of all methods, called at the same time."""
     with ThreadPoolExecutor(len(CALLS)) as threads:
@@ -264,7 +271,9 @@ def test_each_method_names_the_outage_and_works_again_after_it(
     own_repo.jobs.insert([JOB])
 
     mongod.kill()
+    before = counted()
     away = outcomes(own_repo)
+    assert counted() >= before + len(away)
     mongod.restart()
     back = outcomes(own_repo)
 

@@ -260,6 +260,9 @@ QUERIES: Final[dict[str, tuple[Callable[[Repository], object], int]]] = {
     "find": (lambda repo: repo.jobs.find(nobody()), 1),
     "cancel": (lambda repo: repo.interventions.cancel(nobody(), now=NOW), 1),
     "counts": (lambda repo: repo.census.by_status(limit=1_000), IN_FLIGHT),
+    "types with pending jobs": (lambda repo: repo.census.types_with_pending(limit=1_000), 1),
+    "backlog": (lambda repo: repo.census.backlog("noop", now=NOW, limit=10_000), DUE_OF_A_TYPE),
+    "large backlog": (lambda repo: repo.census.backlog("slow", now=NOW, limit=100), 100),
 }
 """Calls that change nothing here, and how many keys each may examine besides one per seek."""
 

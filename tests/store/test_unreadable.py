@@ -84,6 +84,8 @@ def one_round(repo: Repository) -> None:
     repo.jobs.page("tenant-a", limit=5000)
     set(repo.dispatch.in_flight())
     repo.census.by_status(limit=everything)
+    for job_type in repo.census.types_with_pending(limit=everything):
+        repo.census.backlog(job_type, now=NOW, limit=2)
     repo.dispatch.next_due("noop", after=LONG_AGO - timedelta(days=1), until=LATER)
     repo.recovery.requeue_lost_messages(queued_before=NOW, now=NOW)
     repo.recovery.reclaim_unstarted(now=NOW)

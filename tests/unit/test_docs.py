@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import pkgutil
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 from prometheus_client import REGISTRY
 
+import chronos_site
 from chronos_site import env
 from chronos_site.transport import KAFKA_PROTOCOLS
 from jobs.errors import ChronosError
@@ -51,7 +53,10 @@ _CODE_SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
-_METRIC = re.compile(r"\b(?:scheduler|executor|reaper|api|jobs)_[a-z_]+\b")
+_METRIC = re.compile(
+    r"\b(?:(?:scheduler|executor|reaper|api|jobs)_[a-z_]+|executors_serving"
+    r"|(?:store|broker)_errors(?:_total)?|chronos_build_info)\b"
+)
 _COMMAND = re.compile(r"manage\.py +([a-z]\w*)([^|&;#\n]*)")
 _TARGET = re.compile(r"(?:^|[;&|]) *make +([a-z]\w*)", re.MULTILINE)
 
@@ -203,6 +208,12 @@ def test_operations_page_has_every_metric() -> None:
     listed = {row[0] for row in rows(section("docs/operations.md", "Metrics"))}
 
     assert {name for name in listed if _METRIC.fullmatch(name)} == metric_names()
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert project["version"] == chronos_site.VERSION
 
 
 def test_operations_page_has_every_error_code() -> None:

@@ -7,7 +7,10 @@ from threading import Thread
 from jobs.broker.publisher import Publisher
 from jobs.loop import run
 from jobs.presence import Presence
+from jobs.registry import known_types
+from jobs.repeating import Repeater
 from jobs.role_command import Duty, RoleCommand
+from reaper.backlog import COUNT_EVERY, BacklogGauges
 from reaper.bulk import BulkRunner
 from reaper.reaper import Reaper
 
@@ -31,10 +34,13 @@ class Command(RoleCommand):
             duty.name, duty.config.reaper.bulk_rate, repository=duty.repository, stop=duty.stop
         )
         clock = duty.repository.clock.now
-        # Neither waits for the other.
+        gauges = BacklogGauges(duty.repository, known_types())
+        # None waits for another.
         beside = Thread(target=run, args=(bulk,), kwargs={"clock": clock, "stop": duty.stop})
         with Presence(duty.repository, duty.name, self.role):
+            counts = Repeater(gauges.count, every=COUNT_EVERY, name="backlog")
             beside.start()
             run(reaper, clock=clock, stop=duty.stop)
             beside.join()
+            counts.close()
         publisher.close()

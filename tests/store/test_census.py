@@ -1,0 +1,72 @@
+"""What is due is counted within bounds, and who waits longest is found beyond them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from jobs.lifecycle import Status
+from jobs.repository import Repository
+from jobs.repository.overview import Backlog
+from tests.builders import NOW, a_job, a_template
+from tests.store.conftest import Documents
+
+MINUTE: Final = timedelta(minutes=1)
+
+
+def test_types_are_those_that_have_a_pending_job(repo: Repository) -> None:
+    repo.jobs.insert(
+        [
+            *(a_job(job_type="b") for _ in range(3)),
+            a_job(job_type="a", scheduled_at=NOW + MINUTE, priority=5),
+            a_job(job_type="done", status=Status.COMPLETED),
+            a_template(job_type="template"),
+        ]
+    )
+
+    assert repo.census.types_with_pending(limit=10) == ["a", "b"]
+    assert repo.census.types_with_pending(limit=1) == ["a"]
+
+
+def test_a_backlog_is_what_is_due_of_a_type(repo: Repository) -> None:
+    repo.jobs.insert(
+        [
+            a_job(job_type="mail", scheduled_at=NOW - MINUTE, priority=-1),
+            a_job(job_type="mail", scheduled_at=NOW, priority=7),
+            a_job(job_type="mail", scheduled_at=NOW + MINUTE),
+            a_job(job_type="mail", scheduled_at=NOW - MINUTE, status=Status.QUEUED, claim_id="c"),
+            a_job(job_type="other", scheduled_at=NOW - 2 * MINUTE),
+            a_template(job_type="mail", scheduled_at=NOW - 2 * MINUTE),
+        ]
+    )
+
+    assert repo.census.backlog("mail", now=NOW, limit=10) == Backlog(2, NOW - MINUTE, True)
+    assert repo.census.backlog("nonesuch", now=NOW, limit=10) is None
+
+
+def test_who_starves_behind_a_large_backlog_is_found_all_the_same(repo: Repository) -> None:
+    starving = a_job(scheduled_at=NOW - 60 * MINUTE, priority=-3)
+    repo.jobs.insert(
+        [
+            *(a_job(scheduled_at=NOW - MINUTE, priority=5) for _ in range(20)),
+            *(a_job(scheduled_at=NOW - 2 * MINUTE, priority=each) for each in range(3)),
+            starving,
+        ]
+    )
+
+    assert repo.census.backlog("noop", now=NOW, limit=10) == Backlog(
+        10, starving.scheduled_at, False
+    )
+
+
+def test_what_was_edited_by_hand_hides_nothing(repo: Repository, documents: Documents) -> None:
+    broken, mended, listed = a_job(), a_job(scheduled_at=NOW - MINUTE), a_job()
+    repo.jobs.insert([broken, mended, listed])
+    documents.update_one({"_id": broken.id}, {"$set": {"scheduledAt": [NOW], "priority": "high"}})
+    documents.update_one({"_id": listed.id}, {"$set": {"jobType": ["noop"]}})
+
+    backlog = repo.census.backlog("noop", now=NOW, limit=10)
+
+    assert backlog is not None
+    assert backlog.count == 3
+    assert repo.census.types_with_pending(limit=10) == ["noop"]
