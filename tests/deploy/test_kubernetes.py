@@ -118,7 +118,7 @@ def test_every_pod_is_shut_in(manifests: Manifests) -> None:
             "capabilities": {"drop": ["ALL"]},
         }
         assert pod["automountServiceAccountToken"] is False
-        assert "/tmp" in {each["mountPath"] for each in container["volumeMounts"]}  # noqa: S108
+        assert "/tmp" in {at["mountPath"] for at in container["volumeMounts"]}  # noqa: S108 (its name)
         for name in ("hostNetwork", "hostPID", "hostIPC"):
             assert name not in pod
 
