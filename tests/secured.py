@@ -6,6 +6,7 @@ import ssl
 from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ from devstack.mongo import Mongod
 USER: Final = "chronos"
 PASSWORD: Final = "p:w/d@% 1"  # noqa: S105 - of servers that live as long as a test
 """With characters that matter in addresses and configuration files."""
+TOKEN_TTL: Final = timedelta(seconds=2)
+"""After so long without a call that needs it etcd forgets a token."""
 ESCAPED: Final = "p%3Aw%2Fd%40%25%201"
 
 
@@ -46,8 +49,12 @@ class Certificates:
         self.directory.mkdir()
         authority = trustme.CA()
         authority.cert_pem.write_to_path(str(self.ca))
-        for name, subject in (("server", "127.0.0.1"), ("client", "client@chronos.test")):
-            issued = authority.issue_cert(subject, common_name=name)
+        for name, subject, common_name in (
+            ("server", "127.0.0.1", None),
+            ("client", "client@chronos.test", None),
+            ("named", "client@chronos.test", "chronos"),
+        ):
+            issued = authority.issue_cert(subject, common_name=common_name)
             issued.cert_chain_pems[0].write_to_path(str(self._file(f"{name}.cert")))
             issued.private_key_pem.write_to_path(str(self._file(f"{name}.key")))
             issued.private_key_and_cert_chain_pem.write_to_path(str(self._file(f"{name}.both")))
@@ -67,6 +74,15 @@ class Certificates:
     @property
     def key(self) -> Path:
         return self._file("client.key")
+
+    @property
+    def named_cert(self) -> Path:
+        """Another one of the client's, with a common name."""
+        return self._file("named.cert")
+
+    @property
+    def named_key(self) -> Path:
+        return self._file("named.key")
 
     @property
     def both(self) -> Path:
@@ -156,8 +172,7 @@ class SecuredEtcd(Etcd):
             f"--key-file={self._certificates.server_key}",
             f"--trusted-ca-file={self._certificates.ca}",
             "--client-cert-auth",
-            # Seconds that a token lives without a call: a standby makes none that counts.
-            "--auth-token-ttl=2",
+            f"--auth-token-ttl={TOKEN_TTL.total_seconds():.0f}",
         ]
 
     def answers(self) -> bool:

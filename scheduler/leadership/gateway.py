@@ -220,6 +220,9 @@ def _answer(status: int, text: bytes) -> dict[str, Any]:
     except ValueError:
         if status == 404:
             raise ElectionUnavailable("there is no etcd gateway of version 3 here") from None
+        if status == 400:
+            # That of a client certificate with a common name, where etcd has users.
+            raise ElectionUnavailable(text.decode(errors="replace").strip()) from None
         raise
     if not isinstance(answer, dict):
         raise Unanswered(f"status {status} and {text[:100]!r}")

@@ -16,7 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from chronos_site import env
 from jobs import arguments
 from jobs.api.server import Server, listen
-from jobs.errors import ChronosError, StoreUnavailable
+from jobs.errors import ChronosError, StoreRefused, StoreUnavailable
 from jobs.logs import events
 from jobs.logs.process import identify
 from jobs.registry import handlers
@@ -88,6 +88,8 @@ def _check_store(config: Config) -> None:
     repository = Repository.connect(config.store)
     try:
         repository.require_indexes()
+    except StoreRefused:
+        raise
     except StoreUnavailable as exc:
         # It may come: until then requests are answered with 503.
         extra = events.API_WITHOUT_STORE(error=exc)
