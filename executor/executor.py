@@ -14,6 +14,7 @@ from executor.heartbeat import Heartbeat
 from executor.held import Holdings
 from executor.intake import Intake
 from executor.logs import AttemptLogs
+from executor.metrics import show_from_zero
 from executor.pace import Pace
 from executor.pool import Means, Pool
 from executor.starter import Starter
@@ -66,6 +67,7 @@ class Executor:
         self._stop = threading.Event()
         self._give_up = threading.Event()
         slots, types = pool.slots, pool.job_types
+        show_from_zero(types)
         pace = Pace(slots=slots, most_prefetch=config.prefetch, starts_ahead=pool.starts_ahead)
         # Each intake holds one permit while it polls.
         room = Allowance(slots + pace.prefetch + len(types))

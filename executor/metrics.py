@@ -1,7 +1,12 @@
 """What an executor counts."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 from prometheus_client import Counter, Gauge, Histogram
 
+from jobs.lifecycle import Outcome
 from jobs.metrics import MILLISECONDS_TO_HOURS
 
 JOBS = Counter("executor_jobs", "Attempts ended, by how.", ["job_type", "result"])
@@ -30,3 +35,15 @@ DROPPED_LOG_LINES = Counter(
 CAPACITY = Gauge("executor_capacity", "Jobs this executor can hold at once.", ["pool"])
 HELD = Gauge("executor_held", "Jobs this executor holds.", ["pool"])
 BUSY = Gauge("executor_busy", "Jobs this executor runs.", ["job_type"])
+
+
+def show_from_zero(job_types: Iterable[str]) -> None:
+    """Show figures of these types before there are any: what appears with its first event has not
+    risen, and nobody is told.
+    """
+    for job_type in job_types:
+        ABANDONED.labels(job_type)
+        HANDLER_SECONDS.labels(job_type)
+        START_LAG_SECONDS.labels(job_type)
+        for outcome in (Outcome.COMPLETED, Outcome.FAILED, Outcome.TIMED_OUT):
+            JOBS.labels(job_type, outcome)

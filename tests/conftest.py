@@ -15,16 +15,14 @@ import pytest
 from django.conf import settings
 from pymongo import MongoClient
 
-from chronos_site import env
 from chronos_site.env import BrokerConfig, Config, ElectionConfig, StoreConfig
 from devstack.etcd import Etcd
 from devstack.kafka import Kafka
 from devstack.mongo import Mongod
-from devstack.process import free_port
 from devstack.redis import Redis
 from devstack.server import Server, stop_all
 from jobs.repository import Repository
-from tests.processes import RoleProcess
+from tests.processes import RoleProcess, environment_for
 
 AnyServer = TypeVar("AnyServer", bound=Server)
 
@@ -182,15 +180,8 @@ def chronos_config(
 @pytest.fixture
 def role_env(repo: Repository, chronos_config: Config) -> dict[str, str]:
     """The environment of roles that run as processes: see `start_role`."""
-    return env.for_child(
-        DJANGO_SETTINGS_MODULE="chronos_site.settings",
-        MONGO_URI=chronos_config.store.uri,
-        MONGO_DB=chronos_config.store.database,
-        KAFKA_BROKERS=",".join(chronos_config.broker.brokers),
-        ETCD_ENDPOINTS=",".join(chronos_config.election.endpoints),
-        API_PORT=str(free_port()),
-        METRICS_PORT=str(free_port()),
-        LOG_FORMAT="text",
+    return environment_for(
+        chronos_config.store, chronos_config.broker, chronos_config.election.endpoints
     )
 
 

@@ -7,16 +7,37 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 
+from chronos_site import env
 from devstack import process
+
+if TYPE_CHECKING:
+    from chronos_site.env import BrokerConfig, StoreConfig
 
 MANAGE = Path(__file__).resolve().parent.parent / "manage.py"
 DEADLINE = timedelta(seconds=30)
+
+
+def environment_for(
+    store: StoreConfig, broker: BrokerConfig, etcd: Sequence[str]
+) -> dict[str, str]:
+    """The variables of roles that use these servers."""
+    return env.for_child(
+        DJANGO_SETTINGS_MODULE="chronos_site.settings",
+        MONGO_URI=store.uri,
+        MONGO_DB=store.database,
+        KAFKA_BROKERS=",".join(broker.brokers),
+        ETCD_ENDPOINTS=",".join(etcd),
+        API_PORT=str(process.free_port()),
+        METRICS_PORT=str(process.free_port()),
+        LOG_FORMAT="text",
+    )
 
 
 class RoleProcess:
