@@ -26,11 +26,14 @@ from chronos_site.values import (
     choice,
     database,
     fernet_keys,
+    fraction,
     integer,
     mongo_uri,
     networks,
     positive_duration,
     redis_url,
+    silenced,
+    web_address,
     words,
 )
 from jobs.errors import ConfigError
@@ -168,6 +171,12 @@ VARIABLES: Mapping[str, Variable] = {
     "LOG_LEVEL": Variable(
         choice("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", "least severe log level written"
     ),
+    "TRACING_ENDPOINT": Variable(
+        web_address,
+        None,
+        "URL that takes traces, such as http://collector:4318/v1/traces; unset: off",
+    ),
+    "TRACING_SAMPLE": Variable(fraction, "1", "share of traces that is kept, 0 to 1"),
     "DEBUG": Variable(boolean, "false", "Django's debug pages; never in production"),
     "SECRET_KEY": Variable(anything, None, "Django's secret key; unset: a new one at each start"),
     "ALLOWED_HOSTS": Variable(
@@ -175,6 +184,11 @@ VARIABLES: Mapping[str, Variable] = {
     ),
     "HTTPS": Variable(
         boolean, "false", "whether people reach the admin by HTTPS: cookies go over nothing else"
+    ),
+    "SILENCED_CHECKS": Variable(
+        silenced,
+        "",
+        "checks of `check --deploy` that do not apply, with the reason: `id: reason; id: reason`",
     ),
     "MONGOD_BIN": Variable(anything, None, "devstack and tests: the mongod to start"),
     "ETCD_BIN": Variable(anything, None, "devstack and tests: the etcd to start"),
@@ -338,6 +352,16 @@ class ReaperConfig:
 
 
 @dataclass(frozen=True)
+class TracingConfig:
+    """Where spans go."""
+
+    endpoint: str | None = None
+    """None: nothing is traced."""
+    sample: float = 1.0
+    """Share of the traces begun here that is kept."""
+
+
+@dataclass(frozen=True)
 class ListenConfig:
     """Where a role listens."""
 
@@ -359,6 +383,7 @@ class Config:
     delivery: DeliveryConfig
     reaper: ReaperConfig
     listen: ListenConfig
+    tracing: TracingConfig
 
 
 def config_from(values: Mapping[str, Any]) -> Config:
@@ -435,4 +460,5 @@ def config_from(values: Mapping[str, Any]) -> Config:
         listen=ListenConfig(
             values["API_HOST"], values["API_PORT"], values["METRICS_HOST"], values["METRICS_PORT"]
         ),
+        tracing=TracingConfig(values["TRACING_ENDPOINT"], values["TRACING_SAMPLE"]),
     )

@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "devstack",
 ]
 MIDDLEWARE = [
+    "jobs.api.middleware.know_requests",
     "jobs.api.middleware.measure_requests",
     "jobs.api.middleware.drop_body_of_head",
     "jobs.api.middleware.require_known_host",
@@ -98,6 +99,18 @@ SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV["HTTPS"]
 if ENV["HTTPS"]:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 365 * 86_400
+    # Clients of the API within a cluster speak HTTP to it; people are sent to HTTPS.
+    SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = ["^(?!admin(/|$))"]
+SILENCED_SYSTEM_CHECKS = [
+    # No frames: the pages' Content-Security-Policy says so, and the API has no pages.
+    "security.W002",
+    # Whether other hosts of the same domain speak HTTPS is not for one of them to say.
+    "security.W005",
+    "security.W021",
+    *ENV["SILENCED_CHECKS"],
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -140,6 +153,9 @@ LOGGING = {
         # Refused requests are counted and told why; clients must not fill the log with them.
         "django.request": {"level": "ERROR"},
         "django.security": {"level": "CRITICAL"},
+        # They repeat with every batch what `jobs.tracing.sdk` says once.
+        "opentelemetry.exporter": {"level": "CRITICAL"},
+        "opentelemetry.sdk._shared_internal": {"level": "CRITICAL"},
         # On DEBUG it writes down every command, with payloads.
         "pymongo": {"level": "INFO" if ENV["LOG_LEVEL"] == "DEBUG" else ENV["LOG_LEVEL"]},
     },

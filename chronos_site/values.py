@@ -119,6 +119,20 @@ def redis_url(text: str) -> str:
     return _with_encoded_credentials(text)
 
 
+def web_address(text: str) -> str:
+    """The URL of a server that is spoken to by HTTP, without a password."""
+    if not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", text):
+        raise ValueError("must be a URL such as http://host:4318/v1/traces, without a password")
+    return text
+
+
+def fraction(text: str) -> float:
+    """A number from 0 to 1."""
+    if not re.fullmatch(r"[01](\.[0-9]{1,9})?", text) or float(text) > 1:
+        raise ValueError("must be a number from 0 to 1")
+    return float(text)
+
+
 def _with_encoded_credentials(url: str) -> str:
     credentials, at, _ = url.partition("://")[2].rpartition("@")
     # Unescaped, a part of a password passes for a host or port, and the driver's error shows it.
@@ -146,6 +160,15 @@ def fernet_keys(text: str) -> tuple[str, ...]:
         if not is_key:
             raise ValueError(f"key {position} must be 32 bytes in URL-safe base64")
     return keys
+
+
+def silenced(text: str) -> tuple[str, ...]:
+    """Ids of checks, each with the reason why it does not apply: `id: reason; id: reason`."""
+    entries = [entry for entry in text.split(";") if entry.strip()]
+    for entry in entries:
+        if not re.fullmatch(r"\s*[a-z_]+\.[EWI][0-9]{3}\s*:.*\w.*", entry, re.DOTALL):
+            raise ValueError(f"{entry.strip()!r:.60} must be id: reason, such as chronos.W001: ...")
+    return tuple(entry.partition(":")[0].strip() for entry in entries)
 
 
 def anything(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.db import close_old_connections
 
-from jobs import attempts
+from jobs import attempts, origin
 from jobs.lifecycle import Finish, Job, Response
 from jobs.logs import events
 from jobs.logs.fields import of_attempt
@@ -85,6 +85,8 @@ def context_for(job: Job, started_at: datetime, cancelled: Any) -> Context:
         max_attempts=job.max_attempts,
         payload=payload,
         logger=JobLogger(logger, extra),
+        request_id=job.request_id,
+        traceparent=origin.current().traceparent,
         deadline=None if timeout is None else started_at + timedelta(seconds=timeout),
         cancelled=cancelled,
     )

@@ -6,7 +6,7 @@ import logging
 import multiprocessing
 import signal
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -14,14 +14,17 @@ from threading import Event
 from typing import Any
 
 import django
+from django.conf import settings
 
 from executor.calls import AttemptError, BadPayload, call, context_for, describe
 from executor.logs import Catcher, Take
+from jobs import origin
 from jobs.executions import LogLine
 from jobs.lifecycle import Job
 from jobs.logs.fields import carrying, of_attempt
 from jobs.logs.process import identify, identity
 from jobs.registry import Fail, Retry, Snooze, handlers
+from jobs.tracing import tracer
 
 # Handlers may have started threads in the parent; a fork would copy their locks.
 _SPAWN = multiprocessing.get_context("spawn")
@@ -67,7 +70,7 @@ class Child:
         """
         try:
             pipe = self._connected()
-            pipe.send((job, started_at))
+            pipe.send((job, started_at, origin.current()))
             kind, value = self._answer(pipe, cancelled, take)
         except (EOFError, OSError) as exc:
             code = self.close()
@@ -139,6 +142,7 @@ def _serve(pipe: Connection[Any, Any], parent: Mapping[str, str]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     django.setup()
     identify(parent["role"], parent["process"])
+    tracer.start(settings.CHRONOS.tracing, parent["role"], parent["process"])
     known = handlers()
     catcher = Catcher()
     logging.getLogger().addHandler(catcher)
@@ -151,9 +155,13 @@ def _serve(pipe: Connection[Any, Any], parent: Mapping[str, str]) -> None:
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         pipe.send("ready")
         while True:
-            job, started_at = pipe.recv()
+            job, started_at, by = pipe.recv()
             fields = of_attempt(job)
-            with carrying(fields), catcher.catching(fields["execution_id"], take):
+            with ExitStack() as scope:
+                scope.enter_context(carrying(fields))
+                scope.enter_context(origin.acting_for(by))
+                scope.enter_context(tracer.joining(by.traceparent))
+                scope.enter_context(catcher.catching(fields["execution_id"], take))
                 answer = _attempt(known, job, started_at)
             pipe.send(answer)
 

@@ -18,10 +18,11 @@ from executor.held import Held
 from executor.logs import AttemptLogs
 from executor.metrics import ABANDONED, HANDLER_SECONDS, START_LAG_SECONDS
 from executor.pace import Pace
+from executor.scope import scope_of
 from executor.writer import Writer
 from jobs.lifecycle import Outcome
 from jobs.logs import events
-from jobs.logs.fields import carrying, of_attempt, of_job
+from jobs.logs.fields import of_job
 from jobs.registry import Handler
 
 logger = logging.getLogger(__name__)
@@ -120,22 +121,25 @@ class Workers:
         START_LAG_SECONDS.labels(job.job_type).observe(lag)
 
         def attempt() -> str | None:
-            with carrying(of_attempt(job)), self._logs.capturing(held.execution_id) as take:
+            with self._logs.capturing(held.execution_id) as take:
                 if handler.in_process:
                     return child.run(job, now, held.cancelled, take)
                 return call(handler.function, context_for(job, now, held.cancelled))
 
-        finish = conclude(
-            job,
-            attempt,
-            started_at=started_at,
-            clock=self._clock,
-            random=random.random(),  # noqa: S311
-        )
-        took = time.monotonic() - begun
-        HANDLER_SECONDS.labels(job.job_type).observe(took)
-        self._pace.note(took)
-        if not held.settle():
+        with scope_of(job, started_at) as span:
+            finish = conclude(
+                job,
+                attempt,
+                started_at=started_at,
+                clock=self._clock,
+                random=random.random(),  # noqa: S311
+            )
+            took = time.monotonic() - begun
+            HANDLER_SECONDS.labels(job.job_type).observe(took)
+            self._pace.note(took)
+            is_ours = held.settle()
+            span.conclude(finish if is_ours else None)
+        if not is_ours:
             return False
         self._started.give()
         self._writer.put(held, finish)

@@ -207,6 +207,10 @@ class Job:
     """Template: what it says itself; the rest comes from the definition at each firing."""
     delivery: str | None = None
     """Where and how to deliver, secrets sealed (`jobs.delivery`)."""
+    request_id: str | None = None
+    """Of the request that made it."""
+    traceparent: str | None = None
+    """W3C Trace Context: the trace that its attempts are part of."""
     tags: tuple[str, ...] = ()
     retry: Mapping[str, Any] | None = None
     timeout_seconds: float | None = None

@@ -76,6 +76,10 @@ class Context:
     """When the attempt is given up (`timeoutSeconds`)."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set when the job was cancelled, timed out or taken away: stop, nothing will be kept."""
+    request_id: str | None = None
+    """Of the request that made the job, to be sent on as `X-Request-Id`."""
+    traceparent: str | None = None
+    """Of the trace that the attempt is part of, to be sent on under this name."""
 
 
 HandlerFunction = Callable[[Context], Any]

@@ -23,6 +23,7 @@ from jobs.loop import persist, stop_on_signals
 from jobs.probes import Probes
 from jobs.registry import handlers
 from jobs.repository import Repository
+from jobs.tracing import tracer
 
 if TYPE_CHECKING:
     from chronos_site.env import Config
@@ -60,6 +61,7 @@ class RoleCommand(BaseCommand):
         config: Config = settings.CHRONOS
         name = options["name"] or f"{self.role}-{socket.gethostname()}-{secrets.token_hex(3)}"
         identify(self.role, name)
+        tracer.start(config.tracing, self.role, name)
         stop = stop_on_signals()
         try:
             handlers()
@@ -83,6 +85,8 @@ class RoleCommand(BaseCommand):
                 repository.close()
         except ChronosError as exc:
             raise CommandError(str(exc)) from exc
+        finally:
+            tracer.stop()
         logger.info("%s has stopped", name, extra=events.ROLE_STOPPED())
 
     def _ready(self, config: Config, repository: Repository) -> tuple[bool, str]:

@@ -14,7 +14,7 @@ from typing import Final, NoReturn, Protocol
 from bson import ObjectId
 from django.conf import settings
 
-from jobs import registry
+from jobs import origin, registry
 from jobs.audit import API_CLIENT, Action, Author
 from jobs.bulk_services import BulkServices
 from jobs.definition_services import DefinitionServices
@@ -29,6 +29,7 @@ from jobs.errors import (
 from jobs.fields import FIELDS
 from jobs.intake import Intake, Outcome
 from jobs.lifecycle import Job
+from jobs.origin import Origin
 from jobs.repository import Repository
 from jobs.repository.documents import BrokenJob
 from jobs.spawn import clone_of
@@ -48,7 +49,9 @@ Refusal = InvalidJob | DuplicateKey | KeyCollision
 
 
 class _JobOf(Protocol):
-    def __call__(self, document: object, *, now: datetime, catalog: Catalog) -> Job: ...
+    def __call__(
+        self, document: object, *, now: datetime, catalog: Catalog, origin: Origin
+    ) -> Job: ...
 
 
 class Services:
@@ -102,7 +105,8 @@ class Services:
 
     def _submit(self, document: object, job_of: _JobOf) -> Job:
         now = self.repository.clock.now()
-        job = job_of(document, now=now, catalog=self.catalog([document]))
+        catalog = self.catalog([document])
+        job = job_of(document, now=now, catalog=catalog, origin=origin.current())
         if _asks_definition(job):
             result = self._store_template(job)
         else:
@@ -113,11 +117,11 @@ class Services:
 
     def _submit_many(self, documents: Sequence[object], job_of: _JobOf) -> list[Job | Refusal]:
         now = self.repository.clock.now()
-        catalog = self.catalog(documents)
+        catalog, by = self.catalog(documents), origin.current()
         results: list[Job | Refusal] = []
         for document in documents:
             try:
-                results.append(job_of(document, now=now, catalog=catalog))
+                results.append(job_of(document, now=now, catalog=catalog, origin=by))
             except InvalidJob as exc:
                 results.append(exc)
         jobs = [each for each in results if isinstance(each, Job) and not _asks_definition(each)]
@@ -254,7 +258,8 @@ class Services:
         now = self.repository.clock.now()
         due_at = now if due_at is None else _checked_due(due_at)
         while True:
-            clone = clone_of(job, token_hex(_MARK_BYTES), due_at=due_at, now=now)
+            mark = token_hex(_MARK_BYTES)
+            clone = clone_of(job, mark, due_at=due_at, now=now, origin=origin.current())
             if self.repository.interventions.add(
                 clone, made_from=job_id, action=Action.JOB_CLONE, by=by
             ):

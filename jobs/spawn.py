@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.fields import KEY_LENGTH
 from jobs.lifecycle import Job, Status, job_id_for
+from jobs.origin import UNKNOWN, Origin
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -17,7 +18,13 @@ def unix_nanoseconds(at: datetime) -> int:
     return (at - _EPOCH) // _MICROSECOND * 1000
 
 
-def spawn(template: Job, at: datetime, now: datetime, occurrence_at: datetime | None) -> Job:
+def spawn(
+    template: Job,
+    at: datetime,
+    now: datetime,
+    occurrence_at: datetime | None,
+    origin: Origin = UNKNOWN,
+) -> Job:
     """A run of a template. Its key is `<template's key>-run-<unix nanoseconds of at>`.
 
     Args:
@@ -26,14 +33,23 @@ def spawn(template: Job, at: datetime, now: datetime, occurrence_at: datetime | 
             the occurrence itself, not the clock: firing it twice gives one run.
         now: when the run is created, aware UTC.
         occurrence_at: the occurrence that is fired; None for a run that a person asked for.
+        origin: who asked for it; the template's own does not count.
     """
     key = f"{template.idempotency_key}-run-{unix_nanoseconds(at)}"
     return _like(
-        template, key, due_at=at, now=now, template_id=template.id, occurrence_at=occurrence_at
+        template,
+        key,
+        due_at=at,
+        now=now,
+        origin=origin,
+        template_id=template.id,
+        occurrence_at=occurrence_at,
     )
 
 
-def clone_of(job: Job, mark: str, *, due_at: datetime, now: datetime) -> Job:
+def clone_of(
+    job: Job, mark: str, *, due_at: datetime, now: datetime, origin: Origin = UNKNOWN
+) -> Job:
     """A new job that does what another one does. Its key is `<that one's key>-copy-<mark>`.
 
     Args:
@@ -41,13 +57,16 @@ def clone_of(job: Job, mark: str, *, due_at: datetime, now: datetime) -> Job:
         mark: tells clones of one job apart.
         due_at: when the clone is due, aware UTC.
         now: when it is created, aware UTC.
+        origin: who asked for it.
     """
     ending = f"-copy-{mark}"
     key = job.idempotency_key[: KEY_LENGTH - len(ending)] + ending
-    return _like(job, key, due_at=due_at, now=now)
+    return _like(job, key, due_at=due_at, now=now, origin=origin)
 
 
-def _like(job: Job, key: str, *, due_at: datetime, now: datetime, **own: Any) -> Job:
+def _like(
+    job: Job, key: str, *, due_at: datetime, now: datetime, origin: Origin, **own: Any
+) -> Job:
     return Job(
         id=job_id_for(key),
         idempotency_key=key,
@@ -66,5 +85,7 @@ def _like(job: Job, key: str, *, due_at: datetime, now: datetime, **own: Any) ->
         tags=job.tags,
         retry=job.retry,
         timeout_seconds=job.timeout_seconds,
+        request_id=origin.request_id,
+        traceparent=origin.traceparent,
         **own,
     )

@@ -36,6 +36,7 @@ from jobs.fields import (
 )
 from jobs.json_text import kind_of
 from jobs.lifecycle import CatchUp, Job, Overlap, Status, job_id_for
+from jobs.origin import UNKNOWN, Origin
 from jobs.retry import STATUS_FIELDS
 from jobs.wording import shown, unknown_name
 
@@ -79,13 +80,14 @@ def definition_named(document: object) -> tuple[str, str] | None:
     return None
 
 
-def job_from(document: object, *, now: datetime, catalog: Catalog) -> Job:
+def job_from(document: object, *, now: datetime, catalog: Catalog, origin: Origin = UNKNOWN) -> Job:
     """The pending job or template that a decoded JSON document asks for.
 
     Args:
         document: what a client sent.
         now: when the job is created; a template's first occurrence is later.
         catalog: what it may refer to.
+        origin: who asks for it.
 
     Raises:
         InvalidJob: the document breaks a rule.
@@ -118,11 +120,15 @@ def job_from(document: object, *, now: datetime, catalog: Catalog) -> Job:
         status=Status.PENDING,
         created_at=now,
         updated_at=now,
+        request_id=origin.request_id,
+        traceparent=origin.traceparent,
         **values,
     )
 
 
-def schedule_from(document: object, *, now: datetime, catalog: Catalog) -> Job:
+def schedule_from(
+    document: object, *, now: datetime, catalog: Catalog, origin: Origin = UNKNOWN
+) -> Job:
     """The job that a one-time schedule asks for: made from a definition, and never a template.
 
     Raises:
@@ -134,7 +140,7 @@ def schedule_from(document: object, *, now: datetime, catalog: Catalog) -> Job:
                 raise InvalidJob(name, "is not for schedules: submit a template to /jobs")
         if "definition" not in document:
             raise InvalidJob("definition", "is required")
-    return job_from(document, now=now, catalog=catalog)
+    return job_from(document, now=now, catalog=catalog, origin=origin)
 
 
 def due_at_from(document: object) -> datetime:

@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 
 from bson import ObjectId
 
-from jobs import cron
+from jobs import cron, origin
 from jobs.audit import API_CLIENT, Action, Author
 from jobs.definitions import refreshed
 from jobs.errors import (
@@ -82,7 +82,8 @@ class TemplateServices:
         now = self._repository.clock.now()
         if isinstance(document, dict) and "cron" not in document:
             raise InvalidJob("cron", "is required")
-        template = job_from(document, now=now, catalog=self._catalog([document]))
+        catalog = self._catalog([document])
+        template = job_from(document, now=now, catalog=catalog, origin=origin.current())
         stored = self._repository.template_changes.create(template, by=by)
         if stored is None:
             raise InvalidJob("definition", "names none of this tenant: it was deleted just now")
@@ -180,7 +181,7 @@ class TemplateServices:
         at = now
         while True:
             at += _MICROSECOND
-            run = replace(spawn(template, at, now, None), scheduled_at=now)
+            run = replace(spawn(template, at, now, None, origin.current()), scheduled_at=now)
             if self._repository.interventions.add(
                 run, made_from=template_id, action=Action.TEMPLATE_RUN, by=by
             ):
@@ -252,7 +253,8 @@ class TemplateServices:
                 f" it must not be later than {format_instant(found[most])}",
             )
         # Due now, so that they do not go before what waits with the same priority.
-        return now, [replace(spawn(template, at, now, at), scheduled_at=now) for at in found]
+        by = origin.current()
+        return now, [replace(spawn(template, at, now, at, by), scheduled_at=now) for at in found]
 
     def _refreshed(self, template: Job) -> Job:
         names = [(template.tenant_id, template.definition)] if template.definition else []

@@ -17,6 +17,7 @@ from jobs.messages import dispatch_message
 from jobs.repository import Repository
 from jobs.repository.dispatch import DueJob
 from jobs.repository.nodes import Node
+from jobs.tracing import spans, tracer
 from scheduler.credit import credits, share
 from scheduler.metrics import CLAIMED, DISPATCH_ERRORS, DISPATCH_LAG_SECONDS
 
@@ -145,7 +146,7 @@ class Dispatcher:
             self._executors_read_at = time.monotonic()
 
     def _send(self, jobs: Sequence[DueJob], now: datetime) -> int:
-        claim_id = secrets.token_hex(8)
+        claim_id, begun = secrets.token_hex(8), time.monotonic()
         moved = self._repository.dispatch.queue(
             [job.id for job in jobs], claim_id=claim_id, now=now
         )
@@ -154,6 +155,9 @@ class Dispatcher:
         self._note_failures({ours[place].job_type for place in failed}, ours)
         if failed:
             self._take_back([ours[place] for place in failed], claim_id, now)
+        if tracer.current() is not None:
+            sent = [job for place, job in enumerate(ours) if place not in failed]
+            self._trace(sent, now, timedelta(seconds=time.monotonic() - begun))
         if logger.isEnabledFor(logging.DEBUG):
             ids = [str(job.id) for job in ours]
             extra = events.JOBS_QUEUED(count=len(ids), job_ids=ids)
@@ -163,6 +167,19 @@ class Dispatcher:
         for job in ours:
             DISPATCH_LAG_SECONDS.observe((now - job.due_at).total_seconds())
         return len(ours) - len(failed)
+
+    def _trace(self, jobs: Sequence[DueJob], now: datetime, took: timedelta) -> None:
+        # Read apart, and only where somebody wants traces: the index that dispatching reads has no
+        # room for them.
+        traced = self._repository.dispatch.traceparents([job.id for job in jobs]) if jobs else {}
+        spans.dispatched(
+            [
+                spans.Dispatch(job.id, job.job_type, job.due_at, now, traced[job.id])
+                for job in jobs
+                if job.id in traced
+            ],
+            took,
+        )
 
     def _note_failures(self, failing: Collection[str], sent: Sequence[DueJob]) -> None:
         """Leave types alone for a growing while whose messages did not arrive.

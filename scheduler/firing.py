@@ -14,9 +14,11 @@ from jobs.definitions import refreshed
 from jobs.errors import InvalidCron, InvalidJob, StoreUnavailable
 from jobs.lifecycle import CatchUp, Job, Overlap
 from jobs.logs import events
+from jobs.origin import Origin
 from jobs.repository import Repository
 from jobs.repository.templates import Advance
 from jobs.spawn import spawn
+from jobs.tracing import spans
 from scheduler.metrics import (
     CRON_DUPLICATE,
     CRON_INVALID,
@@ -110,7 +112,10 @@ class Firing:
                 # At most one live run: of several occurrences made up for, the first.
                 fired = [] if template.id in busy else fired[:1]
             skipped = len(made.fired) - len(fired)
-            runs += [spawn(template, at, now, at) for at in fired]
+            runs += [
+                spawn(template, at, now, at, Origin(traceparent=spans.fired(template)))
+                for at in fired
+            ]
             moves.append(
                 Advance(template.id, template.scheduled_at, made.next_at, made.missed, skipped)
             )

@@ -17,10 +17,11 @@ from executor.delivery.sender import Sender
 from executor.held import Held
 from executor.metrics import HANDLER_SECONDS, START_LAG_SECONDS
 from executor.pool import Means
+from executor.scope import scope_of
 from jobs import attempts
 from jobs.lifecycle import Finish, Outcome
 from jobs.logs import events
-from jobs.logs.fields import carrying, of_attempt, of_job
+from jobs.logs.fields import of_job
 
 logger = logging.getLogger(__name__)
 
@@ -119,8 +120,11 @@ class Couriers:
     async def _work(self, held: Held) -> None:
         try:
             if held.begin():
-                finish = await self._attempt(held)
-                if held.settle():
+                with scope_of(held.job, held.started_at or self._clock()) as span:
+                    finish = await self._attempt(held)
+                    is_ours = held.settle()
+                    span.conclude(finish if is_ours else None)
+                if is_ours:
                     self._means.writer.put(held, finish)
         except Exception as exc:
             # Not the delivery's doing, `_attempt` sees to that.
@@ -137,7 +141,7 @@ class Couriers:
         lag = max(0.0, (now - job.scheduled_at).total_seconds())
         START_LAG_SECONDS.labels(job.job_type).observe(lag)
         try:
-            with carrying(of_attempt(job)), self._means.logs.capturing(held.execution_id):
+            with self._means.logs.capturing(held.execution_id):
                 delivered = await self._senders[job.job_type].deliver(job)
         except Exception as exc:  # noqa: BLE001 - a job cannot take its executor along
             return ended_by(

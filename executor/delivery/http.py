@@ -24,6 +24,9 @@ from jobs.delivery.statuses import Verdict, classify
 from jobs.lifecycle import Job, Response
 from jobs.logs import events
 from jobs.registry import Snooze
+from jobs.tracing import spans
+from jobs.tracing.spans import Ongoing
+from jobs.tracing.tracer import Kind
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +63,14 @@ class HttpSender:
             AttemptError: it was not answered as the job wants it.
             Snooze: no connection was free, or no thread to look the name up; nothing was sent.
         """
-        prepared = await apart(work_of(job), partial(self._requests.prepare, job))
+        with spans.delivery("HTTP", Kind.CLIENT, {}) as span:
+            return await self._deliver(job, span)
+
+    async def _deliver(self, job: Job, span: Ongoing) -> Delivered:
+        prepared = await apart(work_of(job), partial(self._requests.prepare, job, span.traceparent))
         delivery, host = prepared.delivery, prepared.host
+        attributes = {"http.request.method": delivery.method, "server.address": host}
+        span.name(delivery.method, attributes)
         answer: httpcore.Response | None = None
         body = bytearray()
         try:
@@ -81,6 +90,7 @@ class HttpSender:
             *(delivery.method, host, _named(answer.status)),
             extra=events.DELIVERY_ANSWERED(target=host, status=answer.status),
         )
+        span.set({"http.response.status_code": answer.status})
         answered = {
             name.decode("latin-1").lower(): value.decode("latin-1")
             for name, value in answer.headers

@@ -17,6 +17,10 @@ from jobs.delivery.config import KafkaDelivery
 from jobs.json_text import dumps
 from jobs.lifecycle import Job
 from jobs.logs import events
+from jobs.tracing import spans
+from jobs.tracing.spans import Ongoing
+from jobs.tracing.traceparent import HEADER
+from jobs.tracing.tracer import Kind
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +54,12 @@ class KafkaSender:
         Raises:
             AttemptError: Kafka does not want it, or did not confirm it in time.
         """
-        message = await apart(work_of(job), partial(_message, job))
+        with spans.delivery("send", Kind.PRODUCER, {"messaging.system": "kafka"}) as span:
+            return await self._deliver(job, span)
+
+    async def _deliver(self, job: Job, span: Ongoing) -> Delivered:
+        message = await apart(work_of(job), partial(_message, job, span.traceparent))
+        span.name(f"send {message.topic}", {"messaging.destination.name": message.topic})
         receipt = await self._sent(message)
         if receipt.problem is not None:
             problem = f"topic {message.topic}: {receipt.problem}"
@@ -96,10 +105,12 @@ class KafkaSender:
         self._outbox.close()
 
 
-def _message(job: Job) -> _Message:
+def _message(job: Job, traceparent: str | None) -> _Message:
     delivery = delivery_for(job, KafkaDelivery)
     content = Content(job)
+    about = {"chronos-request-id": job.request_id, HEADER: traceparent}
     headers = {
+        **{name: text for name, text in about.items() if text is not None},
         **delivery.headers,
         "chronos-job-id": str(job.id),
         "chronos-attempt": str(job.attempts + 1),

@@ -19,6 +19,8 @@ from jobs.delivery.secrets import Secrets
 from jobs.delivery.signature import signature_headers
 from jobs.errors import SecretUnreadable
 from jobs.lifecycle import Job
+from jobs.origin import REQUEST_ID
+from jobs.tracing.traceparent import HEADER
 
 _MAY_BE_EMPTY: Final = frozenset({"GET", "HEAD", "DELETE"})
 
@@ -49,8 +51,12 @@ class Requests:
         self._clock = clock
         self._user_agent = user_agent
 
-    def prepare(self, job: Job) -> Prepared:
+    def prepare(self, job: Job, traceparent: str | None) -> Prepared:
         """The request of a job's next attempt. From any thread.
+
+        Args:
+            job: whose.
+            traceparent: of the span that it is; None: of none.
 
         Raises:
             AttemptError: it cannot be made.
@@ -65,7 +71,7 @@ class Requests:
         return Prepared(
             delivery,
             url.netloc.decode(),
-            self._request(job, delivery, url, headers, secret),
+            self._request(job, delivery, url, headers, secret, traceparent),
             tuple(headers[name] for name in delivery.secret_headers),
         )
 
@@ -76,6 +82,7 @@ class Requests:
         url: httpx.URL,
         given: Mapping[str, str],
         secret: str | None,
+        traceparent: str | None,
     ) -> httpcore.Request:
         is_empty = (
             job.payload is None and delivery.body is None and delivery.method in _MAY_BE_EMPTY
@@ -84,6 +91,10 @@ class Requests:
         headers = httpx.Headers({"User-Agent": self._user_agent}, encoding="utf-8")
         if not is_empty:
             headers["Content-Type"] = "application/json"
+        if job.request_id is not None:
+            headers[REQUEST_ID] = job.request_id
+        if traceparent is not None:
+            headers[HEADER] = traceparent
         try:
             headers.update(given)
         except UnicodeError:

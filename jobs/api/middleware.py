@@ -1,4 +1,4 @@
-"""What happens to every request: it is counted, and its Host must be one of ours."""
+"""What happens to every request: it is named, traced and counted, and its Host must be ours."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from functools import cache
+from http import HTTPStatus
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +15,10 @@ from django.http.response import HttpResponseBase
 from prometheus_client import Histogram
 
 from jobs.logs import events
+from jobs.origin import REQUEST_ID, Origin, acting_for, request_id_from
+from jobs.tracing import spans
+from jobs.tracing.spans import Ongoing
+from jobs.tracing.traceparent import HEADER
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +31,38 @@ _seconds: Final = Histogram(
     ("method", "route", "status"),
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
 )
+
+
+def know_requests(get_response: GetResponse) -> GetResponse:
+    """Give each request its id and its span; both are passed on to the jobs that it makes."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        request_id = request_id_from(request.headers.get(REQUEST_ID))
+        sent = request.headers.get(HEADER)
+        method = request.method if request.method in _METHODS else "other"
+        # Load balancers ask all the time.
+        if request.path_info == "/healthz":
+            response = get_response(request)
+        else:
+            with spans.request(method or "other", sent, request_id) as span:
+                with acting_for(Origin(request_id, span.traceparent)):
+                    response = get_response(request)
+                _tell(span, request, response.status_code)
+        response[REQUEST_ID] = request_id
+        return response
+
+    return middleware
+
+
+def _tell(span: Ongoing, request: HttpRequest, status: int) -> None:
+    attributes: dict[str, str | int] = {"http.response.status_code": status}
+    name = request.method or "other"
+    if match := request.resolver_match:
+        attributes["http.route"] = route = _shown_route(match.route)
+        name = f"{name} {route}"
+    span.name(name, attributes)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        span.fail(str(status))
 
 
 def measure_requests(get_response: GetResponse) -> GetResponse:

@@ -15,6 +15,7 @@ from jobs.api.operation import (
     ID_PARAMETER,
     JOB_ID,
     LOCATION,
+    ORIGIN,
     USED_KEY,
     Operation,
     json_response,
@@ -54,6 +55,7 @@ _PENDING: Final = {
     "priority": 5,
     "status": "pending",
     "scheduledAt": "2026-09-29T18:00:00Z",
+    "requestId": "0af7651916cd43dd",
     "attempts": 0,
     "maxAttempts": 3,
     "createdAt": "2026-09-29T17:59:00.123Z",
@@ -145,7 +147,7 @@ SUBMIT: Final = operation(
     },
     (400, 413, 415, 500, 503),
     body=reference("Submission"),
-    parameters=[LOCATION],
+    parameters=[*ORIGIN, LOCATION],
     examples=[("one-off", ONE_OFF), ("recurring", RECURRING)],
     error_examples={400: {"error": 'priority must be an integer of 32 bits, not "high"'}},
 )
@@ -170,6 +172,7 @@ SUBMIT_MANY: Final = operation(
     },
     (400, 413, 415, 500, 503),
     body={"type": "array", "maxItems": 1000, "items": reference("Submission")},
+    parameters=ORIGIN,
     examples=[("two jobs", [ONE_OFF, RECURRING])],
     error_examples={
         400: {"error": "body must be an array of jobs, not an object"},
@@ -276,7 +279,7 @@ RUN: Final = operation(
     " Repeating the request spawns another run. 409 for a job that is no template.",
     {201: json_response("The run.", reference("Job"), ("run", _RUN))},
     (400, 404, 409, 500, 503),
-    parameters=[ID_PARAMETER, LOCATION],
+    parameters=[ID_PARAMETER, *ORIGIN, LOCATION],
     error_examples={409: _is_no_template("run")},
 )
 HEALTH: Final = operation(

@@ -75,6 +75,28 @@ LINK: Final = header("Link", 'Leads to the next page, as rel="next"; absent on t
 RETRY_AFTER: Final = header("Retry-After", "Seconds.", 503)
 
 
+ORIGIN: Final = (
+    OpenApiParameter(
+        "X-Request-Id",
+        type={"type": "string", "pattern": "^[A-Za-z0-9._~:/+=@-]{1,128}$"},
+        location=OpenApiParameter.HEADER,
+        description="Kept in the jobs that the request makes, and in the log; one that is not of"
+        " this form is replaced. The answer has it.",
+        examples=[OpenApiExample("id", value="0af7651916cd43dd")],
+    ),
+    OpenApiParameter(
+        "traceparent",
+        type={"type": "string"},
+        location=OpenApiParameter.HEADER,
+        description="W3C Trace Context: the trace that the jobs are to be part of.",
+        examples=[
+            OpenApiExample("trace", value="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+        ],
+    ),
+)
+"""Headers of the requests that make jobs."""
+
+
 def operation(
     operation_id: str,
     summary: str,

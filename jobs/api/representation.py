@@ -70,6 +70,8 @@ _OPTIONAL: Final[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = (
     ("delivery", "delivery", exposed_delivery),
     ("retry", "retry", None),
     ("timeoutSeconds", "timeout_seconds", None),
+    ("requestId", "request_id", None),
+    ("traceparent", "traceparent", None),
     ("queuedAt", "queued_at", format_instant),
     ("claimedBy", "claimed_by", None),
     ("claimedAt", "claimed_at", format_instant),

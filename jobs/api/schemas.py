@@ -100,6 +100,11 @@ JOB: Final[dict[str, Any]] = {
         },
         "bucket": instant("One-time schedule: the minute that it is due in."),
         "definitionVersion": {"type": "integer", "minimum": 1, "description": "Its version then."},
+        "requestId": {"type": "string", "description": "The X-Request-Id that it was made by."},
+        "traceparent": {
+            "type": "string",
+            "description": "W3C Trace Context: the trace that its attempts are part of.",
+        },
         "queuedAt": instant("When it was handed to Kafka."),
         "claimedBy": {"type": "string", "description": "The executor that has, or had, it."},
         "claimedAt": instant("When that executor took it."),

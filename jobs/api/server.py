@@ -12,6 +12,7 @@ import sys
 from datetime import timedelta
 from typing import Any, Final
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from gunicorn import glogging, util
 from gunicorn.app.base import BaseApplication
@@ -23,7 +24,9 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from jobs import services
 from jobs.errors import ChronosError, ConfigError
 from jobs.logs import events
+from jobs.logs.process import identity
 from jobs.probes import Probes, cannot_listen
+from jobs.tracing import tracer
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +101,7 @@ class Server(BaseApplication):
             "graceful_timeout": int(drain_timeout.total_seconds()),
             "logger_class": Logger,
             "control_socket_disable": True,
-            "post_worker_init": self._start_probes,
+            "post_worker_init": self._begin,
             "worker_exit": self._close,
             "child_exit": self._forget_metrics,
             "on_exit": self._end,
@@ -113,7 +116,12 @@ class Server(BaseApplication):
     def load(self) -> Any:
         return get_wsgi_application()
 
-    def _start_probes(self, worker: ThreadWorker) -> None:
+    def _begin(self, worker: ThreadWorker) -> None:
+        # Here and not before: threads do not survive the fork.
+        tracer.start(settings.CHRONOS.tracing, "api", identity()["process"])
+        self._start_probes()
+
+    def _start_probes(self) -> None:
         registry = REGISTRY
         if self._metrics_directory is not None:
             registry = CollectorRegistry()
@@ -128,6 +136,7 @@ class Server(BaseApplication):
         if self._probes is not None:
             self._probes.close()
         services.default().repository.close()
+        tracer.stop()
 
     def _forget_metrics(self, arbiter: Any, worker: ThreadWorker) -> None:
         if self._metrics_directory is not None:

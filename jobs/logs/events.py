@@ -133,6 +133,10 @@ KAFKA_REFUSES: Final = Event("kafka.refuses", WARNING, "a message that Kafka nev
 PRODUCER_RENEWED: Final = Event("kafka.producer_renewed", WARNING, "the old one was of no use")
 GROUP_LEFT_SILENTLY: Final = Event("kafka.left_silently", WARNING, "Kafka was away at the end")
 
+# Tracing, in any role
+SPANS_LOST: Final = Event("spans.lost", WARNING, "nobody takes them; nothing else suffers")
+SPANS_TAKEN: Final = Event("spans.taken", INFO, "somebody takes them again")
+
 # Tools
 ASKING_AGAIN: Final = Event("load.asking_again", DEBUG, "the API did not answer the load test")
 

@@ -177,6 +177,13 @@ class DispatchStore:
         return {document["_id"] for document in found}
 
     @outages_named()
+    def traceparents(self, job_ids: Sequence[ObjectId]) -> dict[ObjectId, str]:
+        """The `traceparent` of those of these jobs that have one."""
+        query = {"_id": {"$in": list(job_ids)}, "traceparent": {"$type": "string"}}
+        found = self._jobs.find(query, {"traceparent": 1}, batch_size=len(job_ids))
+        return {document["_id"]: document["traceparent"] for document in found}
+
+    @outages_named()
     def release(self, job_ids: Sequence[ObjectId], *, claim_id: str, now: datetime) -> int:
         """queued → pending for jobs that could not be published.
 

@@ -37,6 +37,7 @@ def test_a_one_off_job_is_answered_raw_and_pending(api: Api) -> None:
     body = body_of(answer)
     created_at = body.pop("createdAt")
     assert body.pop("updatedAt") == created_at
+    assert body.pop("requestId") == answer["X-Request-Id"]
     assert datetime.fromisoformat(created_at) - datetime.now(UTC) < timedelta(minutes=1)
     assert body == {
         "id": str(job_id_for("test-job-1")),
@@ -91,7 +92,7 @@ def test_absent_fields_are_omitted(api: Api) -> None:
 
     assert list(body) == [
         *("id", "idempotencyKey", "tenantId", "jobType", "priority", "status", "scheduledAt"),
-        *("attempts", "maxAttempts", "createdAt", "updatedAt"),
+        *("requestId", "attempts", "maxAttempts", "createdAt", "updatedAt"),
     ]
 
 

@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from jobs.api.operation import (
     ERRORS,
     ID_PARAMETER,
+    ORIGIN,
     USED_KEY,
     header,
     json_response,
@@ -235,7 +236,7 @@ SCHEDULE: Final = operation(
     },
     (400, 413, 415, 500, 503),
     body=reference("ScheduleSubmission"),
-    parameters=[_LOCATION],
+    parameters=[*ORIGIN, _LOCATION],
     examples=[("schedule", _TO_SCHEDULE)],
     error_examples={400: {"error": 'definition names none of this tenant: "sendinvoice"'}},
     tag=_SCHEDULES,
@@ -259,6 +260,7 @@ SCHEDULE_MANY: Final = operation(
     },
     (400, 413, 415, 500, 503),
     body={"type": "array", "maxItems": 1000, "items": reference("ScheduleSubmission")},
+    parameters=ORIGIN,
     examples=[("one schedule", [_TO_SCHEDULE])],
     error_examples={
         400: {"error": "body must be an array of jobs, not an object"},
