@@ -53,7 +53,13 @@ class Subscription(Membership):
         deleted long ago, and a scaler would keep executors that have nothing to do.
         """
         try:
-            committed = self._consumer.committed(self._added, timeout=_ASK_SECONDS)
+            # Where something was read, `done` tells.
+            unread = [
+                each
+                for each in self._consumer.position(self._added)
+                if each.offset == OFFSET_INVALID
+            ]
+            committed = self._consumer.committed(unread, timeout=_ASK_SECONDS)
             unknown = [each for each in committed if each.offset == OFFSET_INVALID]
             for each in unknown:
                 each.offset, _ = self._consumer.get_watermark_offsets(each, timeout=_ASK_SECONDS)
