@@ -187,7 +187,7 @@ VARIABLES: Mapping[str, Variable] = {
     ),
     "SILENCED_CHECKS": Variable(
         silenced,
-        "",
+        None,
         "checks of `check --deploy` that do not apply, with the reason: `id: reason; id: reason`",
     ),
     "MONGOD_BIN": Variable(anything, None, "devstack and tests: the mongod to start"),

@@ -100,16 +100,16 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV["HTTPS"]
 if ENV["HTTPS"]:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = 365 * 86_400
-    # Clients of the API within a cluster speak HTTP to it; people are sent to HTTPS.
-    SECURE_SSL_REDIRECT = True
-    SECURE_REDIRECT_EXEMPT = ["^(?!admin(/|$))"]
+# People are sent to HTTPS; clients of the API within a cluster speak HTTP to it.
+SECURE_SSL_REDIRECT = ENV["HTTPS"]
+SECURE_REDIRECT_EXEMPT = ["^(?!admin(/|$))"]
 SILENCED_SYSTEM_CHECKS = [
     # No frames: the pages' Content-Security-Policy says so, and the API has no pages.
     "security.W002",
     # Whether other hosts of the same domain speak HTTPS is not for one of them to say.
     "security.W005",
     "security.W021",
-    *ENV["SILENCED_CHECKS"],
+    *(ENV["SILENCED_CHECKS"] or ()),
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

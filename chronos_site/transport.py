@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -104,16 +105,62 @@ class EtcdSecurity:
         return context
 
 
+@dataclass(frozen=True)
+class Address:
+    """What the address of a server, MONGO_URI or REDIS_URL, says about how it is spoken to."""
+
+    scheme: str
+    hosts: tuple[str, ...]
+    has_user: bool
+    """Whether a user, or at least a password, is part of it."""
+    options: Mapping[str, str]
+    """By name in lower case."""
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """Read an address that `chronos_site.values` accepts."""
+        parts = urlsplit(url)
+        credentials, _, hosts = parts.netloc.rpartition("@")
+        options = {name.lower(): value for name, value in parse_qsl(parts.query)}
+        names = tuple(_host_of(host) for host in hosts.split(","))
+        return cls(parts.scheme, names, bool(credentials), options)
+
+    @property
+    def is_encrypted(self) -> bool:
+        # https://www.mongodb.com/docs/manual/reference/connection-string-options/#tls-options
+        by_default = "true" if self.scheme in ("mongodb+srv", "rediss") else "false"
+        return self.options.get("tls", self.options.get("ssl", by_default)).lower() == "true"
+
+
+def _host_of(address: str) -> str:
+    """The host of `host`, `host:port`, `[::1]` or `[::1]:port`."""
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.rpartition(":")[0] or address
+
+
+def are_here(hosts: Iterable[str]) -> bool:
+    """Whether all of these hosts are this machine, by whatever name."""
+    return all(_is_loopback(host) for host in hosts)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def check_mongo_files(uri: str) -> None:
     """See whether the files that MONGO_URI names are there.
 
     Raises:
         ConfigError: one is not. The text does not show the address, which may hold a password.
     """
-    for name, value in parse_qsl(urlsplit(uri).query):
-        for known in _MONGO_FILES:
-            if name.lower() == known.lower():
-                _check_file(f"{known} in MONGO_URI", value)
+    options = Address.of(uri).options
+    for name in _MONGO_FILES:
+        if path := options.get(name.lower()):
+            _check_file(f"{name} in MONGO_URI", path)
 
 
 def _refuse(values: Mapping[str, str | None], reason: str) -> None:

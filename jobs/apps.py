@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.apps import AppConfig
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Tags, register
 
 from jobs.errors import ConfigError
 
@@ -16,7 +16,10 @@ class JobsConfig(AppConfig):
     name = "jobs"
 
     def ready(self) -> None:
+        from jobs.deployment import check_installation
+
         register(check_handlers)
+        register(check_installation, Tags.security, deploy=True)
 
 
 def check_handlers(**_: Any) -> list[CheckMessage]:
