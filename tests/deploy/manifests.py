@@ -16,6 +16,8 @@ from tests.deploy.processes import Probe, Process
 from tools import kustomize
 
 ROOT: Final = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
+SMALL: Final = ROOT / "overlays" / "small"
+LARGE: Final = ROOT / "overlays" / "large"
 SECRETS: Final = {
     "chronos": {
         "MONGO_URI": "mongodb://chronos:secret@mongo.servers.svc/?replicaSet=rs0",
@@ -98,12 +100,10 @@ class Workload:
 
 
 class Manifests:
-    """Everything that an overlay applies."""
+    """Everything that a kustomization applies."""
 
-    def __init__(self, overlay: str) -> None:
-        self.documents: Sequence[Document] = [
-            *yaml.safe_load_all(kustomize.build(ROOT / "overlays" / overlay))
-        ]
+    def __init__(self, directory: Path) -> None:
+        self.documents: Sequence[Document] = [*yaml.safe_load_all(kustomize.build(directory))]
 
     def of(self, *kinds: str) -> list[Document]:
         """The documents of some kinds."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
+import textwrap
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import kubernetes_validate
 import pytest
@@ -16,12 +19,11 @@ from chronos_site import env
 from jobs.delivery.config import DELIVERY_TYPES
 from jobs.errors import ConfigError
 from tests.deploy.custom_resources import check_custom_resource
-from tests.deploy.manifests import PROBES, ROOT, SECRETS, Document, Manifests
+from tests.deploy.manifests import LARGE, PROBES, ROOT, SECRETS, SMALL, Document, Manifests
 from tests.deploy.processes import check_probes
 from tests.processes import RoleProcess
 from tests.unit.test_docs import ROOT as PROJECT
 
-OVERLAYS = ("small", "large")
 BUILT_IN = frozenset({"noop", "log-message", "flaky", "slow"})
 # The oldest that has all that is used (a sleep before the end), and the newest of the schemas.
 VERSIONS = ("1.30", "1.37")
@@ -31,14 +33,14 @@ ANSWER_OF_READYZ = 4
 """Seconds, at most: docs/operations.md."""
 
 
-@pytest.fixture(scope="module", params=OVERLAYS)
+@pytest.fixture(scope="module", params=[SMALL, LARGE], ids=["small", "large"])
 def manifests(request: pytest.FixtureRequest) -> Manifests:
     return Manifests(request.param)
 
 
 @pytest.fixture(scope="module")
 def large() -> Manifests:
-    return Manifests("large")
+    return Manifests(LARGE)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -213,3 +215,31 @@ def test_no_secret_is_in_the_manifests_and_the_example_starts_nothing(manifests:
         with pytest.raises(ConfigError, match=name):
             env.read({name: example["stringData"][name]})
     assert len(example["stringData"]["SECRET_KEY"]) < 50
+
+
+def test_an_overlay_as_the_guide_has_it_is_what_its_reader_wants(tmp_path: Path) -> None:
+    guide = (ROOT / "README.md").read_text()
+    kustomization, settings = (
+        textwrap.dedent(re.findall(rf"^   ```{language}\n(.*?)^   ```", guide, re.M | re.S)[0])
+        for language in ("yaml", "bash")
+    )
+    shutil.copytree(ROOT, tmp_path, dirs_exist_ok=True)
+    mine = tmp_path / "overlays" / "mine"
+    mine.mkdir()
+    (mine / "kustomization.yaml").write_text(kustomization)
+    (mine / "settings.env").write_text(settings)
+
+    manifests = Manifests(mine)
+
+    for each in manifests.workloads:
+        assert each.container["image"] == "registry.example.com/team/chronos:0.1.0"
+        config = each.process.configure()
+        assert len(config.broker.brokers) == len(config.election.endpoints) == 2
+        assert each.environment["DRAIN_TIMEOUT"] == "30s"
+
+
+def test_the_guide_names_folders_that_are_there() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \|", (ROOT / "README.md").read_text(), re.M)
+
+    assert len(rows) > 5
+    assert all((ROOT / row).is_dir() for row in rows)

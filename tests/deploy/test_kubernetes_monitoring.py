@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.deploy.manifests import ROOT, Manifests
+from tests.deploy.manifests import LARGE, ROOT, Manifests
 from tools import prometheus_rule
 
 CONFIGURATION = ROOT.parent / "prometheus" / "prometheus.yml"
@@ -15,7 +15,7 @@ CONFIGURATION = ROOT.parent / "prometheus" / "prometheus.yml"
 
 @pytest.fixture(scope="module")
 def large() -> Manifests:
-    return Manifests("large")
+    return Manifests(LARGE)
 
 
 def test_the_operator_has_the_rules_of_prometheus() -> None:

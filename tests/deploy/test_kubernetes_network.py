@@ -9,7 +9,7 @@ import pytest
 
 from jobs.delivery.addresses import may_reach
 from jobs.delivery.config import HTTP
-from tests.deploy.manifests import Manifests
+from tests.deploy.manifests import LARGE, SMALL, Manifests
 from tests.deploy.network import Peer, Policies, outside
 
 # What listens where, as settings.env and secret.example.yaml say it.
@@ -32,7 +32,7 @@ PUBLIC = ("198.41.0.4", "2620:fe::fe")
 METADATA = "169.254.169.254"
 
 
-@pytest.fixture(scope="module", params=["small", "large"])
+@pytest.fixture(scope="module", params=[SMALL, LARGE], ids=["small", "large"])
 def manifests(request: pytest.FixtureRequest) -> Manifests:
     return Manifests(request.param)
 

@@ -15,7 +15,7 @@ from executor.metrics import BUSY
 from jobs.delivery.config import DELIVERY_TYPES
 from jobs.messages import consumer_group, dispatch_topic
 from reaper.metrics import JOBS_DUE
-from tests.deploy.manifests import Document, Manifests, Workload
+from tests.deploy.manifests import LARGE, Document, Manifests, Workload
 from tools import debian
 from tools.scaling_model import Signals
 from tools.scaling_simulation import CHOICES
@@ -30,7 +30,7 @@ Pair = tuple[Workload, Document]
 
 @pytest.fixture(scope="module")
 def large() -> Manifests:
-    return Manifests("large")
+    return Manifests(LARGE)
 
 
 @pytest.fixture(scope="module")
