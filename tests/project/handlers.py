@@ -58,6 +58,21 @@ def raise_in_child(context: Context) -> None:
     raise LookupError("no such invoice")
 
 
+@handler("test-trace-in-process", in_process=True)
+def trace_in_child(context: Context) -> None:
+    """Make a span as code that knows OpenTelemetry does."""
+    from opentelemetry import trace
+
+    with trace.get_tracer("tests.project").start_as_current_span("look up"):
+        context.logger.info("looking up")
+
+
+@handler("test-imported")
+def tell_imported(context: Context) -> list[str]:
+    """Return which modules of OpenTelemetry this process has."""
+    return sorted(name for name in sys.modules if name.partition(".")[0] == "opentelemetry")
+
+
 @handler("test-pid-in-process", in_process=True)
 def tell_pid(context: Context) -> int:
     """Return the process that the handler runs in."""
