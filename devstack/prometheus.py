@@ -63,6 +63,19 @@ class Prometheus(Server):
         result = self._get("query", {"query": expression, **when})["result"]
         return list(result)
 
+    def query_range(self, expression: str, begin: datetime, end: datetime) -> list[dict[str, Any]]:
+        """The series that PromQL finds, second by second: each with `metric` and `values`.
+
+        Args:
+            expression: PromQL.
+            begin, end: aware.
+
+        Raises:
+            DevstackError: Prometheus refuses it. The text says why.
+        """
+        between = {"start": begin.timestamp(), "end": end.timestamp(), "step": 1}
+        return list(self._get("query_range", {"query": expression, **between})["result"])
+
     def alerts(self) -> list[dict[str, Any]]:
         """Pending and firing alerts: each with `labels`, `annotations` and `state`."""
         return list(self._get("alerts", {})["alerts"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tools.dashboards.model import Dashboard, Kind, Panel, Query, Row
 from tools.dashboards.overview import (
     FAILURE_RATIO,
@@ -90,7 +92,6 @@ EXECUTOR = Dashboard(
                             "{{job_type}}",
                         ),
                     ),
-                    empty_because="every handler has stopped when it was told to.",
                 ),
                 Panel(
                     "Log lines not kept",
@@ -172,14 +173,7 @@ EXECUTOR = Dashboard(
                 width=12,
                 stacked=True,
             ),
-            Panel(
-                SERVING.title,
-                SERVING.shows,
-                SERVING.normal,
-                SERVING.unit,
-                SERVING.queries,
-                width=12,
-            ),
+            replace(SERVING, width=12),
         ),
     ),
     (instances(ROLE), JOB_TYPE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.dashboards.model import Dashboard, Kind, Panel, Query, Row
 from tools.dashboards.overview import DISPATCH_LAG, DUE, JOB_TYPE, LONGEST_DUE
-from tools.dashboards.processes import instances, last_row, of_role, server_errors
+from tools.dashboards.processes import CHRONOS, instances, last_row, of_role, server_errors
 from tools.dashboards.scheduler import dispatch_errors, step_time
 
 ROLE = "fanout"
@@ -31,13 +31,13 @@ FANOUT = Dashboard(
                     "short",
                     (
                         Query(
-                            "sum by (result) (increase(scheduler_fanout_triggers_sent_total[5m]))"
-                            " / 5",
+                            "sum by (result) (increase(scheduler_fanout_triggers_sent_total"
+                            f"{{{CHRONOS}}}[5m])) / 5",
                             "sent, {{result}}",
                         ),
                         Query(
                             "sum by (result) (increase("
-                            "scheduler_fanout_triggers_received_total[5m])) / 5",
+                            f"scheduler_fanout_triggers_received_total{{{CHRONOS}}}[5m])) / 5",
                             "received, {{result}}",
                         ),
                     ),
@@ -52,7 +52,7 @@ FANOUT = Dashboard(
                     "Of 256. Their due jobs are dispatched by nobody.",
                     "0; for some seconds more when a worker comes or goes.",
                     "short",
-                    (Query("256 - sum(scheduler_fanout_shards)", "shards"),),
+                    (Query(f"256 - sum(scheduler_fanout_shards{{{CHRONOS}}})", "shards"),),
                     kind=Kind.STAT,
                     width=8,
                     limits=(1,),

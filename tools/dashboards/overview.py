@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tools.dashboards.model import Dashboard, Kind, Panel, Query, Row, Variable
-from tools.dashboards.processes import WHO
+from tools.dashboards.processes import CHRONOS, WHO
 
-JOB_TYPE = Variable("job_type", "Job type", "label_values(jobs_due, job_type)")
+JOB_TYPE = Variable("job_type", "Job type", "label_values(chronos:jobs_due, job_type)")
 
 
 def lag_lines(title: str, shows: str, metric: str, normal: str, alerts: tuple[str, ...]) -> Panel:
@@ -40,7 +40,7 @@ DUE = Panel(
     "Pending jobs whose time has come, by type. Counted up to 10,000 of each.",
     "near 0; after a burst it falls steadily. Growing: too few executors of that type.",
     "short",
-    (Query('max by (job_type) (jobs_due{job_type=~"$job_type"})', "{{job_type}}"),),
+    (Query('chronos:jobs_due{job_type=~"$job_type"}', "{{job_type}}"),),
     alerts=("BacklogWithoutExecutor", "Backlog"),
 )
 LONGEST_DUE = Panel(
@@ -48,7 +48,7 @@ LONGEST_DUE = Panel(
     "How long the job that waits longest is due, by type.",
     "a few seconds at most. High where little waits: high priorities overtake it for ever.",
     "s",
-    (Query('max by (job_type) (jobs_oldest_due_seconds{job_type=~"$job_type"})', "{{job_type}}"),),
+    (Query('chronos:oldest_due_seconds{job_type=~"$job_type"}', "{{job_type}}"),),
     limits=(30, 300),
 )
 UNSERVED = Panel(
@@ -58,8 +58,8 @@ UNSERVED = Panel(
     "short",
     (
         Query(
-            'max by (job_type) (jobs_due{job_type=~"$job_type"}) > 0'
-            " unless on (job_type) (max by (job_type) (executors_serving) > 0)",
+            'chronos:jobs_due{job_type=~"$job_type"} > 0'
+            " unless on (job_type) chronos:executors_serving > 0",
             "{{job_type}}",
         ),
     ),
@@ -74,7 +74,7 @@ BY_STATUS = Panel(
     "short",
     (
         Query(
-            'max by (status) (jobs_by_status{status=~"queued|claimed|running"})',
+            f'max by (status) (jobs_by_status{{{CHRONOS}, status=~"queued|claimed|running"}})',
             "{{status}}",
         ),
     ),
@@ -85,7 +85,7 @@ DEAD = Panel(
     "Jobs that used up their attempts, and templates that cannot fire. Counted up to 100,000.",
     "level. Growing: read the newest error on the page of dead letters.",
     "short",
-    (Query('max(jobs_by_status{status="dlq"})', "dead letters"),),
+    (Query("chronos:dead_letters", "dead letters"),),
     alerts=("DeadLettersGrow",),
 )
 FAILURE_RATIO = Panel(
@@ -111,7 +111,6 @@ NOT_COMPLETED = Panel(
             "{{result}}",
         ),
     ),
-    empty_because="every attempt since the executors started has completed.",
 )
 RECOVERED = Panel(
     "Taken back by the reaper",
@@ -121,11 +120,11 @@ RECOVERED = Panel(
     "short",
     (
         Query(
-            "sum by (sweep) (increase(reaper_recovered_jobs_total[$__rate_interval]))",
+            "sum by (sweep) (increase(reaper_recovered_jobs_total"
+            f"{{{CHRONOS}}}[$__rate_interval]))",
             "{{sweep}}",
         ),
     ),
-    empty_because="no job had to be taken back since the reapers started.",
     alerts=("LeaseLosses",),
 )
 CRON = Panel(
@@ -135,7 +134,7 @@ CRON = Panel(
     "spawned as planned; missed and invalid 0. Skipped belongs to overlap `skip`.",
     "short",
     tuple(
-        Query(f"sum(increase(scheduler_cron_{name}_total[$__rate_interval]))", name)
+        Query(f"sum(increase(scheduler_cron_{name}_total{{{CHRONOS}}}[$__rate_interval]))", name)
         for name in ("spawned", "missed", "skipped", "invalid")
     ),
     alerts=("CronInvalid", "CronMissed"),
@@ -145,7 +144,7 @@ LEADERS = Panel(
     "Schedulers that lead. Without one nothing is dispatched (with fan-out: no template fires).",
     "one. None for some seconds while the lead changes.",
     "short",
-    (Query("sum(scheduler_is_leader) or vector(0)", "leaders"),),
+    (Query(f"sum(scheduler_is_leader{{{CHRONOS}}}) or vector(0)", "leaders"),),
     kind=Kind.STAT,
     width=6,
     limits=(1,),
@@ -160,7 +159,8 @@ SATURATION = Panel(
     "percentunit",
     (
         Query(
-            "sum by (pool) (executor_held) / (sum by (pool) (executor_capacity) > 0)",
+            f"sum by (pool) (executor_held{{{CHRONOS}}})"
+            f" / (sum by (pool) (executor_capacity{{{CHRONOS}}}) > 0)",
             "{{pool}}",
         ),
     ),
@@ -173,7 +173,7 @@ SERVING = Panel(
     "Live executors that serve a type, as the scheduler sees them.",
     "what is deployed; at least 1 of each type that has jobs.",
     "short",
-    (Query('max by (job_type) (executors_serving{job_type=~"$job_type"})', "{{job_type}}"),),
+    (Query('chronos:executors_serving{job_type=~"$job_type"}', "{{job_type}}"),),
 )
 
 OVERVIEW = Dashboard(
@@ -202,7 +202,7 @@ OVERVIEW = Dashboard(
                     "short",
                     (
                         Query(
-                            'sum(max by (job_type) (jobs_due{job_type=~"$job_type"}))',
+                            'sum(chronos:jobs_due{job_type=~"$job_type"})',
                             "due",
                         ),
                     ),
@@ -216,7 +216,7 @@ OVERVIEW = Dashboard(
                     "How long the job that waits longest is due.",
                     "below 30 s; bad from 5 minutes.",
                     "s",
-                    (Query('max(jobs_oldest_due_seconds{job_type=~"$job_type"})', "longest"),),
+                    (Query('max(chronos:oldest_due_seconds{job_type=~"$job_type"})', "longest"),),
                     kind=Kind.STAT,
                     width=6,
                     limits=(30, 300),
@@ -258,11 +258,13 @@ OVERVIEW = Dashboard(
                     "suffix: calls/s",
                     (
                         Query(
-                            "sum by (role) (rate(store_errors_total[$__rate_interval]))",
+                            "sum by (role) (rate(store_errors_total"
+                            f"{{{CHRONOS}}}[$__rate_interval]))",
                             "MongoDB, {{role}}",
                         ),
                         Query(
-                            "sum by (role) (rate(broker_errors_total[$__rate_interval]))",
+                            "sum by (role) (rate(broker_errors_total"
+                            f"{{{CHRONOS}}}[$__rate_interval]))",
                             "Kafka, {{role}}",
                         ),
                     ),
@@ -285,7 +287,7 @@ OVERVIEW = Dashboard(
                     "Processes of each role that Prometheus could scrape.",
                     "as many as are deployed; none of a role that is deployed is bad.",
                     "short",
-                    (Query('sum by (role) (up{job="chronos"})', "{{role}}"),),
+                    (Query(f"sum by (role) (up{{{CHRONOS}}})", "{{role}}"),),
                     kind=Kind.STAT,
                     width=18,
                     limits=(1,),
@@ -312,7 +314,12 @@ OVERVIEW = Dashboard(
                     " not tell it.",
                     "level; for its height see the sizing in operations.md.",
                     "bytes",
-                    (Query("sum by (role) (process_resident_memory_bytes)", "{{role}}"),),
+                    (
+                        Query(
+                            f"sum by (role) (process_resident_memory_bytes{{{CHRONOS}}})",
+                            "{{role}}",
+                        ),
+                    ),
                 ),
             ),
         ),

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from tools.dashboards.model import Kind, Panel, Query, Row, Variable
 
+CHRONOS = 'job="chronos"'
+"""The label of all that `deploy/prometheus` scrapes of us."""
 WHO = "Who is doing it?"
 
 
 def instances(role: str) -> Variable:
     """A choice among the processes of a role."""
-    query = f'label_values(up{{job="chronos", role="{role}"}}, instance)'
+    query = f'label_values(up{{{CHRONOS}, role="{role}"}}, instance)'
     return Variable("instance", "Process", query)
 
 
 def of_role(role: str) -> str:
     """The labels that choose a role's processes, and among them those that were chosen."""
-    return f'role="{role}", instance=~"$instance"'
+    return f'{CHRONOS}, role="{role}", instance=~"$instance"'
 
 
 def processes(role: str) -> tuple[Panel, ...]:
@@ -27,7 +29,7 @@ def processes(role: str) -> tuple[Panel, ...]:
             f"Processes of the role {role} that Prometheus could scrape.",
             "as many as are deployed; at least 1.",
             "short",
-            (Query(f'sum(up{{job="chronos", role="{role}"}})', "answer"),),
+            (Query(f'sum(up{{{CHRONOS}, role="{role}"}})', "answer"),),
             kind=Kind.STAT,
             width=6,
             limits=(1,),

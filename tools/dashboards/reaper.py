@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.dashboards.model import Dashboard, Panel, Query, Row
 from tools.dashboards.overview import BY_STATUS, DEAD, DUE, JOB_TYPE, LONGEST_DUE, RECOVERED
-from tools.dashboards.processes import instances, last_row, of_role, server_errors
+from tools.dashboards.processes import CHRONOS, instances, last_row, of_role, server_errors
 
 ROLE = "reaper"
 
@@ -24,7 +24,7 @@ REAPER = Dashboard(
                     "Jobs that are pending, due or not, without templates. Counted up to 100,000.",
                     "whatever was submitted for later.",
                     "short",
-                    (Query('max(jobs_by_status{status="pending"})', "pending"),),
+                    (Query(f'max(jobs_by_status{{{CHRONOS}, status="pending"}})', "pending"),),
                 ),
             ),
         ),
@@ -44,7 +44,6 @@ REAPER = Dashboard(
                     ),
                 ),
                 width=24,
-                empty_because="no job had to be taken back since the reapers started.",
             ),
         ),
     ),

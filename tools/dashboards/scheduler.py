@@ -12,7 +12,7 @@ from tools.dashboards.overview import (
     LONGEST_DUE,
     UNSERVED,
 )
-from tools.dashboards.processes import instances, last_row, of_role, server_errors
+from tools.dashboards.processes import CHRONOS, instances, last_row, of_role, server_errors
 
 ROLE = "scheduler"
 _CHOSEN = of_role(ROLE)
@@ -74,7 +74,7 @@ SCHEDULER = Dashboard(
                     (
                         Query(
                             "sum by (job_type) (rate(scheduler_jobs_claimed_total"
-                            '{job_type=~"$job_type"}[$__rate_interval]))',
+                            f'{{{CHRONOS}, job_type=~"$job_type"}}[$__rate_interval]))',
                             "{{job_type}}",
                         ),
                     ),
@@ -91,7 +91,7 @@ SCHEDULER = Dashboard(
                 "How often a scheduler began or ceased to lead, in the last hour.",
                 "0 between releases. Many: etcd (or Redis) is slow, or LEADER_TTL too short.",
                 "short",
-                (Query("sum(changes(scheduler_is_leader[1h]))", "changes"),),
+                (Query(f"sum(changes(scheduler_is_leader{{{CHRONOS}}}[1h]))", "changes"),),
                 kind=Kind.STAT,
                 width=6,
                 limits=(2, 6),

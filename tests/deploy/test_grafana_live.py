@@ -1,0 +1,256 @@
+"""Every panel is asked of a real Prometheus that watches a real stack, first well, then in trouble.
+
+Grafana itself is not needed for that: what it asks is PromQL, with its variables filled in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import httpx
+import pytest
+from pymongo import MongoClient
+
+from chronos_site.env import BrokerConfig, StoreConfig
+from devstack.mongo import Mongod
+from jobs import registry
+from jobs.broker.publisher import Publisher
+from jobs.broker.topics import ensure_topics, topics_for
+from jobs.lifecycle import Status
+from jobs.messages import dispatch_message
+from jobs.repository import Repository
+from jobs.repository.dispatch import DueJob
+from tests.builders import NOW, a_job, a_template
+from tests.conftest import Servers
+from tests.monitoring import Watcher
+from tests.processes import RoleProcess, environment_for
+from tests.project import handlers as _registered  # noqa: F401
+from tests.waiting import wait_for
+from tools.dashboards.files import DASHBOARDS
+from tools.dashboards.model import Panel
+
+pytestmark = pytest.mark.timeout(240)
+
+PATIENCE: Final = timedelta(seconds=60)
+SETTINGS: Final = {
+    "DJANGO_SETTINGS_MODULE": "tests.project.settings",
+    "DISPATCH": "fanout",
+    "LEADER_TTL": "2s",
+    "CLAIM_TIMEOUT": "3s",
+    "QUEUED_TIMEOUT": "5s",
+    "REAPER_INTERVAL": "500ms",
+    "KAFKA_SESSION_TIMEOUT": "2s",
+    "LOG_LINES_PER_ATTEMPT": "1",
+}
+ROLES: Final = (
+    ("runapi",),
+    ("runscheduler",),
+    ("runfanout",),
+    ("runexecutor", "--type", "noop,flaky,test-record,test-log-in-process"),
+    ("runexecutor", "--type", "slow", "--name", "victim"),
+    ("runreaper",),
+)
+# Four scrapes, as Grafana has it, would be 4 s: too short to see a job that is tried once.
+FILLED_IN: Final = {
+    "__rate_interval": "20s",
+    "__range": "60s",
+    "job_type": ".*",
+    "instance": ".*",
+    "route": ".*",
+}
+PANELS: Final = [
+    (board, panel) for board in DASHBOARDS for panel in board.panels if panel.title != "Alerts"
+]
+
+each_panel = pytest.mark.parametrize(
+    "panel",
+    [panel for _, panel in PANELS],
+    ids=[f"{board.name}: {panel.title}" for board, panel in PANELS],
+)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A Prometheus, and what it was to see when."""
+
+    prometheus: Watcher
+    began_at: datetime
+    well_until: datetime
+    """Later something was wrong."""
+
+    def series(self, panel: Panel, until: datetime | None = None) -> list[dict[str, Any]]:
+        """What the panel would draw: the series of all its queries that have a number."""
+        end = datetime.now(UTC) if until is None else until
+        return [
+            series
+            for query in panel.queries
+            for series in self.prometheus.query_range(
+                _as_grafana_asks(query.expression), self.began_at, end
+            )
+            if any(value != "NaN" for _, value in series["values"])
+        ]
+
+
+@pytest.fixture(scope="module")
+def watched(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """A stack that has worked well, and then was given all sorts of trouble."""
+    for server in (servers.mongod, servers.kafka, servers.etcd):
+        server.wait_ready()
+    directory = tmp_path_factory.mktemp("grafana")
+    broker = BrokerConfig((servers.kafka.address,))
+    ensure_topics(broker, topics_for([*registry.known_types(), "nobody-serves-this"]))
+    with _database(servers.mongod) as store:
+        repository = Repository.connect(store)
+        repository.ensure_indexes()
+        environment = environment_for(store, broker, [servers.etcd.address]) | SETTINGS
+        roles: list[RoleProcess] = []
+        watcher = Watcher(directory / "prometheus")
+        try:
+            for arguments in ROLES:
+                roles.append(RoleProcess(*arguments, environment=environment))
+            for role in roles:
+                role.wait_ready(PATIENCE)
+            watcher.scrape(roles)
+            watcher.start()
+            watcher.wait_ready()
+            began_at = datetime.now(UTC)
+            wait_for(lambda: len(watcher.query("up == 1")) == len(roles), deadline=PATIENCE)
+            repository.jobs.insert([a_template(scheduled_at=NOW)])
+            # A rate needs two looks: what is there at the first one has not risen.
+            for expressions in (SEEN, WELL):
+                _work(repository, environment)
+                _wait_for_all(watcher, expressions)
+            well_until = datetime.now(UTC)
+            _trouble(repository, broker, environment, directory)
+            [victim] = [role for role in roles if "victim" in role.arguments]
+            victim.kill()
+            yield Watched(watcher, began_at, well_until)
+        finally:
+            watcher.kill()
+            for role in roles:
+                role.clear()
+            repository.close()
+
+
+SEEN: Final = (
+    'executor_jobs_total{job_type="noop"} > 0',
+    'executor_jobs_total{job_type="slow"} > 0',
+    "api_request_seconds_count > 0",
+    "scheduler_dispatch_lag_seconds_count > 0",
+    "scheduler_cron_spawned_total > 0",
+    "sum(scheduler_fanout_shards) == 256",
+)
+WELL: Final = (
+    'rate(executor_jobs_total{job_type="noop"}[20s]) > 0',
+    'rate(executor_handler_seconds_count{job_type="slow"}[20s]) > 0',
+    "rate(api_request_seconds_count[20s]) > 0",
+    "rate(scheduler_dispatch_lag_seconds_count[20s]) > 0",
+)
+
+
+def _work(repository: Repository, environment: Mapping[str, str]) -> None:
+    """Jobs that end well, from the API and in the store."""
+    with _client(environment) as client:
+        for _ in range(20):
+            now = repository.clock.now()
+            job = {
+                "idempotencyKey": uuid4().hex,
+                "tenantId": "tenant-a",
+                "jobType": "noop",
+                "scheduledAt": now.isoformat(),
+            }
+            client.post("/jobs", json=job).raise_for_status()
+            slow = json.dumps({"sleepMs": 100})
+            repository.jobs.insert([a_job(job_type="slow", payload=slow, scheduled_at=now)])
+
+
+def _trouble(
+    repository: Repository,
+    broker: BrokerConfig,
+    environment: Mapping[str, str],
+    directory: Path,
+) -> None:
+    """Something for each panel that is empty while all is well."""
+    stubborn = {"file": str(directory / "record"), "sleepMs": 8000, "stubborn": True}
+    endless = a_job(job_type="slow", payload=json.dumps({"sleepMs": 600_000}))
+    jobs = [
+        endless,
+        a_job(job_type="nobody-serves-this"),
+        a_job(job_type="test-log-in-process"),
+        a_job(job_type="test-record", payload=json.dumps(stubborn), timeout_seconds=1),
+        *(a_job(job_type="flaky", payload=json.dumps({"failRate": 1})) for _ in range(3)),
+    ]
+    repository.jobs.insert(jobs)
+    with _client(environment) as client:
+        assert client.get("/jobs/none").status_code == httpx.codes.BAD_REQUEST
+    publisher = Publisher(broker, "test")
+    # A message whose job is nowhere.
+    lost = DueJob(a_job().id, "noop", 0, NOW)
+    assert publisher.publish([dispatch_message(lost)]) == []
+    publisher.close()
+    wait_for(lambda: repository.jobs.get(endless.id).status is Status.RUNNING, deadline=PATIENCE)
+
+
+@each_panel
+def test_a_panel_has_data_or_a_reason_for_none(watched: Watched, panel: Panel) -> None:
+    """In trouble all of them have data: a panel that never had any would be no use."""
+    if panel.empty_because:
+        assert watched.series(panel, until=watched.well_until) == []
+
+    wait_for(
+        lambda: watched.series(panel),
+        deadline=PATIENCE,
+        show=lambda: f"no data for {[query.expression for query in panel.queries]}",
+    )
+
+
+@each_panel
+def test_a_legend_names_labels_that_the_series_have(watched: Watched, panel: Panel) -> None:
+    for query in panel.queries:
+        named = set(re.findall(r"{{(\w+)}}", query.legend))
+        found = watched.prometheus.query_range(
+            _as_grafana_asks(query.expression), watched.began_at, datetime.now(UTC)
+        )
+        assert all(named <= series["metric"].keys() for series in found)
+
+
+def test_the_choices_of_each_dashboard_are_found(watched: Watched) -> None:
+    for board in DASHBOARDS:
+        for variable in board.variables:
+            [(selector, label)] = re.findall(r"^label_values\((.*), (\w+)\)$", variable.query)
+            found = watched.prometheus.query(selector)
+            assert any(label in series["metric"] for series in found), variable.query
+
+
+def _as_grafana_asks(expression: str) -> str:
+    return re.sub(r"\$(\w+)", lambda name: FILLED_IN[name[1]], expression)
+
+
+def _wait_for_all(watcher: Watcher, expressions: Sequence[str]) -> None:
+    for expression in expressions:
+        wait_for(
+            lambda asked=expression: watcher.query(asked),  # type: ignore[misc]
+            deadline=PATIENCE,
+            show=lambda asked=expression: asked,  # type: ignore[misc]
+        )
+
+
+def _client(environment: Mapping[str, str]) -> httpx.Client:
+    return httpx.Client(base_url=f"http://127.0.0.1:{environment['API_PORT']}", trust_env=False)
+
+
+@contextmanager
+def _database(mongod: Mongod) -> Iterator[StoreConfig]:
+    store = StoreConfig(mongod.location, f"test_{uuid4().hex}")
+    yield store
+    client: MongoClient[dict[str, Any]] = MongoClient(store.uri)
+    with client:
+        client.drop_database(store.database)
