@@ -1,8 +1,8 @@
 """What we use of the operators' own resources, written down from their definitions.
 
-KEDA 2.21 (github.com/kedacore/keda): config/crd/bases/keda.sh_scaledobjects.yaml, and the metadata
-that its scalers parse, pkg/scalers/kafka_scaler.go and prometheus_scaler.go. Prometheus operator
-0.85 (github.com/prometheus-operator/prometheus-operator): example/prometheus-operator-crd.
+KEDA 2.21 (github.com/kedacore/keda): config/crd/bases, and the metadata that its scalers parse,
+pkg/scalers/kafka_scaler.go and prometheus_scaler.go. Prometheus operator 0.85
+(github.com/prometheus-operator/prometheus-operator): example/prometheus-operator-crd.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def _resource(api_version: str, kind: str, spec: Mapping[str, Any]) -> dict[str,
 def _trigger(kind: str, *required: str, **metadata: Any) -> dict[str, Any]:
     return _object(
         *("type", "metadata"),
+        authenticationRef=_object("name", name=_TEXT),
         type={"const": kind},
         name=_TEXT,
         metricType={"enum": ["AverageValue", "Value"]},
@@ -60,7 +61,10 @@ _KAFKA: Final = _trigger(
     consumerGroup=_TEXT,
     offsetResetPolicy={"enum": ["earliest", "latest"]},
     lagThreshold=_WHOLE,
+    sasl={"enum": ["none", "plaintext", "scram_sha256", "scram_sha512"]},
+    tls={"enum": ["enable", "disable"]},
 )
+_KAFKA_PARAMETER: Final = {"enum": ["username", "password", "ca", "cert", "key"]}
 _PROMETHEUS: Final = _trigger(
     "prometheus",
     *("serverAddress", "query", "threshold"),
@@ -87,6 +91,18 @@ _SCHEMAS: Final = {
         pollingInterval=_COUNT | {"minimum": 1},
         cooldownPeriod=_COUNT,
         triggers={"type": "array", "minItems": 1, "items": {"anyOf": [_KAFKA, _PROMETHEUS]}},
+    ),
+    ("keda.sh/v1alpha1", "TriggerAuthentication"): _object(
+        env={
+            "type": "array",
+            "items": _object("parameter", "name", parameter=_KAFKA_PARAMETER, name=_TEXT),
+        },
+        secretTargetRef={
+            "type": "array",
+            "items": _object(
+                *("parameter", "name", "key"), parameter=_KAFKA_PARAMETER, name=_TEXT, key=_TEXT
+            ),
+        },
     ),
     ("monitoring.coreos.com/v1", "ServiceMonitor"): _object(
         *("selector", "endpoints"),

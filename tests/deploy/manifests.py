@@ -20,12 +20,17 @@ SMALL: Final = ROOT / "overlays" / "small"
 LARGE: Final = ROOT / "overlays" / "large"
 SECRETS: Final = {
     "chronos": {
-        "MONGO_URI": "mongodb://chronos:secret@mongo.servers.svc/?replicaSet=rs0",
-        "SECRET_KEY": "x" * 50,
+        "MONGO_URI": "mongodb://chronos:secret@mongo.servers.svc/?replicaSet=rs0&authSource=admin"
+        "&tls=true&tlsCAFile=/etc/chronos/tls/ca.pem",
+        "KAFKA_SASL_PASSWORD": "secret",
+        "ETCD_PASSWORD": "secret",
+        "SECRET_KEY": "For-tests-only,-but-of-many-different-characters-0123456789",
         "ENCRYPTION_KEYS": "Zm9yIHRlc3RzIG9ubHksIDMyIGJ5dGVzIG9mIHRleHQ=",
     }
 }
 """Examples of what is kept outside of the manifests, by the Secret's name."""
+TLS: Final = Path(__file__).parent / "tls"
+"""Stands in for the Secret `chronos-tls`."""
 
 PROBES: Final = ("startup", "liveness", "readiness")
 
@@ -137,7 +142,9 @@ class Manifests:
                 values |= found["data"]
             else:
                 values |= SECRETS[source["secretRef"]["name"]]
-        return values | {each["name"]: each["value"] for each in container.get("env", ())}
+        values |= {each["name"]: each["value"] for each in container.get("env", ())}
+        [folder] = [at["mountPath"] for at in container["volumeMounts"] if at["name"] == "tls"]
+        return {name: value.replace(folder, str(TLS)) for name, value in values.items()}
 
 
 def _name(document: Document) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import shutil
+import subprocess
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable
@@ -19,9 +22,9 @@ from chronos_site import env
 from jobs.delivery.config import DELIVERY_TYPES
 from jobs.errors import ConfigError
 from tests.deploy.custom_resources import check_custom_resource
-from tests.deploy.manifests import LARGE, PROBES, ROOT, SECRETS, SMALL, Document, Manifests
+from tests.deploy.manifests import LARGE, PROBES, ROOT, SECRETS, SMALL, TLS, Manifests
 from tests.deploy.processes import check_probes
-from tests.processes import RoleProcess
+from tests.processes import MANAGE, RoleProcess
 from tests.unit.test_docs import ROOT as PROJECT
 
 BUILT_IN = frozenset({"noop", "log-message", "flaky", "slow"})
@@ -207,14 +210,29 @@ def test_no_secret_is_in_the_manifests_and_the_example_starts_nothing(manifests:
     assert manifests.of("Secret") == []
     for settings in manifests.of("ConfigMap"):
         assert not settings["data"].keys() & env.SECRETS
-    example: Document = yaml.safe_load((ROOT / "secret.example.yaml").read_text())
+    example, tls = yaml.safe_load_all((ROOT / "secret.example.yaml").read_text())
     assert example["metadata"]["name"] in SECRETS
+    assert tls["stringData"].keys() == {path.name for path in TLS.iterdir()}
     assert example["stringData"].keys() == SECRETS["chronos"].keys()
 
     for name in ("MONGO_URI", "ENCRYPTION_KEYS"):
         with pytest.raises(ConfigError, match=name):
             env.read({name: example["stringData"][name]})
     assert len(example["stringData"]["SECRET_KEY"]) < 50
+
+
+def test_the_check_of_a_deployment_finds_nothing_wrong(manifests: Manifests) -> None:
+    [api] = [each for each in manifests.deployments if each.role == "api"]
+
+    done = subprocess.run(
+        [sys.executable, str(MANAGE), "check", "--deploy"],
+        env={**api.environment, "PATH": os.environ["PATH"]},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_overlay_as_the_guide_has_it_is_what_its_reader_wants(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from executor.metrics import BUSY
 from jobs.delivery.config import DELIVERY_TYPES
 from jobs.messages import consumer_group, dispatch_topic
 from reaper.metrics import JOBS_DUE
-from tests.deploy.manifests import LARGE, Document, Manifests, Workload
+from tests.deploy.manifests import LARGE, SECRETS, TLS, Document, Manifests, Workload
 from tools import debian
 from tools.scaling_model import Signals
 from tools.scaling_simulation import CHOICES
@@ -24,6 +24,13 @@ SHARE_OF_SLOTS = 0.75
 MOST_COUNTED = 10_000
 """Of a type's due jobs: docs/operations.md."""
 ALL = CHOICES["lag, due, busy"]
+
+SASL = {
+    "PLAIN": "plaintext",
+    "SCRAM-SHA-256": "scram_sha256",
+    "SCRAM-SHA-512": "scram_sha512",
+}
+"""KEDA's names: https://keda.sh/docs/2.20/scalers/apache-kafka/"""
 
 Pair = tuple[Workload, Document]
 
@@ -87,6 +94,27 @@ def test_lag_is_that_of_each_of_its_types_and_never_asks_for_a_second(pairs: lis
             # As executors begin: jobs/broker/membership.py.
             assert each["offsetResetPolicy"] == "earliest"
             assert each["bootstrapServersFromEnv"] in executor.environment
+
+
+def test_keda_speaks_to_kafka_as_executors_do(large: Manifests, pairs: list[Pair]) -> None:
+    [keda] = large.of("TriggerAuthentication")
+    for executor, scaler in pairs:
+        security = executor.process.configure().broker.security
+        assert security.is_encrypted
+        assert security.mechanism is not None
+        for each in (each for each in scaler["triggers"] if each["type"] == "kafka"):
+            assert each["metadata"]["tls"] == "enable"
+            assert each["metadata"]["sasl"] == SASL[security.mechanism]
+            assert each["authenticationRef"]["name"] == keda["metadata"]["name"]
+        assert {each["parameter"]: each["name"] for each in keda["spec"]["env"]} == {
+            "username": "KAFKA_SASL_USERNAME"
+        }
+        secrets = {each["parameter"]: each["name"] for each in keda["spec"]["secretTargetRef"]}
+        keys = {each["parameter"]: each["key"] for each in keda["spec"]["secretTargetRef"]}
+        assert keys["password"] in SECRETS[secrets["password"]]
+        [volume] = [each for each in executor.pod["volumes"] if each["name"] == "tls"]
+        assert secrets["ca"] == volume["secret"]["secretName"]
+        assert security.ca == str(TLS / keys["ca"])
 
 
 def test_the_backlog_and_what_runs_are_those_of_its_types(pairs: list[Pair]) -> None:
