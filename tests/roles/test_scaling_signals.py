@@ -9,10 +9,16 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import (
+    OFFSET_INVALID,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from prometheus_client import REGISTRY
 
@@ -58,6 +64,14 @@ class Lag:
         told = future.result().topic_partitions or []
         return {each.partition: each.offset for each in told if each.offset != OFFSET_INVALID}
 
+    @property
+    def is_told(self) -> bool:
+        """Whether Kafka knows its groups: a broker that has just started reads them first."""
+        with suppress(KafkaException):
+            self.committed()
+            return True
+        return False
+
     def total(self) -> int:
         """Messages that the group is behind."""
         committed = self.committed()
@@ -66,7 +80,9 @@ class Lag:
 
 @pytest.fixture
 def lag(broker_config: BrokerConfig, job_type: str) -> Lag:
-    return Lag(broker_config, job_type)
+    lag = Lag(broker_config, job_type)
+    wait_for(lambda: lag.is_told)
+    return lag
 
 
 @pytest.fixture
