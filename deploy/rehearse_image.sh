@@ -96,11 +96,11 @@ make_base() {
 }
 
 build() {
-    local base secret=()
-    base=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' Dockerfile | sort -u)
-    [[ $base == python:3.*-slim-$SUITE ]] || fail "FROM names $base: expected one $SUITE image."
-    make_base "docker.io/library/$base"
-    say "the base is there, as $base"
+    local secret=()
+    FROM=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' Dockerfile | sort -u)
+    [[ $FROM == python:3.*-slim-$SUITE ]] || fail "FROM names $FROM: expected one $SUITE image."
+    make_base "docker.io/library/$FROM"
+    say "the base is there, as $FROM"
     [[ -s /etc/pip.conf ]] && secret=(--secret "id=pip,src=/etc/pip.conf")
     # The certificates of this machine: a proxy in between may have one of its own.
     buildah build --format docker --pull-never --volume /etc/ssl/certs:/etc/ssl/certs:ro \
@@ -259,7 +259,7 @@ rehearse() {
 # The suite needs more than the image has: a virtual environment of its own, on the image's base.
 unit_tests() {
     local container
-    container=$(buildah from --pull-never "$(sed -n 's/^FROM \([^ ]*\).*/\1/p;q' Dockerfile)")
+    container=$(buildah from --pull-never "$FROM")
     say "the unit tests get their requirements, on the image's Python"
     buildah run --volume "$PWD:/src:ro" --volume /etc/ssl/certs:/etc/ssl/certs:ro \
         --workingdir /src "$container" -- bash -euc '

@@ -22,6 +22,6 @@ const rights = {
 if (database.getUser("chronos")) {
   database.updateUser("chronos", rights);
 } else {
-  database.createUser("chronos", rights);
+  database.createUser({ user: "chronos", ...rights });
 }
 print("The replica set has a primary, and Chronos its user.");

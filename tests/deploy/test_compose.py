@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from datetime import timedelta
 from importlib.resources import files
@@ -13,6 +15,7 @@ from typing import Any, Final
 import jsonschema
 import pytest
 import yaml
+from django.core.management import get_commands
 
 from chronos_site import env
 from chronos_site.values import parse_duration
@@ -32,6 +35,7 @@ from tests.deploy.compose import (
 from tests.deploy.processes import check_probes
 from tests.processes import RoleProcess
 
+GUIDE: Final = ROOT / "deploy/README.md"
 LEADER: Final = load(settings_of())
 FANOUT: Final = load(settings_of(DISPATCH="fanout"))
 SERVICES: Final = LEADER["services"]
@@ -176,6 +180,36 @@ def test_a_deployment_by_it_passes_the_checks_once_it_has_https() -> None:
     assert findings(load(settings_of(HTTPS="true"))) == set()
     guessable = {"SECRET_KEY": "changeme"}
     assert "chronos.E003" in findings(load(settings_of(**guessable)))
+
+
+def test_the_commands_of_the_guide_make_an_env_file_that_is_complete(tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    shutil.copy(ROOT / "deploy/.env.example", tmp_path / "deploy")
+    until_docker = blocks_of_the_guide()[0].partition("docker compose")[0]
+
+    subprocess.run(["bash", "-euc", until_docker], cwd=tmp_path, check=True)
+
+    lines = (tmp_path / ".env").read_text().splitlines()
+    document = load(dict(line.split("=", 1) for line in lines if line and line[0] != "#"))
+    assert findings(document) == {"chronos.E006"}
+    assert (tmp_path / ".env").stat().st_mode & 0o077 == 0
+
+
+def test_the_guide_names_services_and_commands_that_exist() -> None:
+    text = GUIDE.read_text()
+    services = re.findall(r"docker compose (?:exec|run --rm|logs) ([a-z0-9-]+)", text)
+    services += re.findall(r"--scale ([a-z0-9-]+)=", text)
+    commands = re.findall(r"python manage\.py (\w+)", text)
+
+    assert set(services) <= SERVICES.keys()
+    assert {"api", "loadtest", "executor-http"} <= set(services)
+    assert set(commands) <= get_commands().keys()
+    for image in {service["image"] for service in SERVICES.values()}:
+        assert f"`{image}`" in text or image == IMAGE
+
+
+def blocks_of_the_guide() -> list[str]:
+    return re.findall(r"```bash\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 
 
 def findings(document: dict[str, Any]) -> set[str]:
