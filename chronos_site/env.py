@@ -235,7 +235,9 @@ def read(environ: Mapping[str, str] | None = None) -> Mapping[str, Any]:
         try:
             values[name] = None if text is None else variable.parse(text)
         except ValueError as exc:
-            shown = name if name in SECRETS else f"{name}={text!r:.100}"
+            # An address may hold a password where it must not.
+            is_hidden = name in SECRETS or "@" in str(text)
+            shown = name if is_hidden else f"{name}={text!r:.100}"
             raise ConfigError(f"{shown}: {exc}. Meaning: {variable.meaning}.") from exc
     return values
 

@@ -24,6 +24,7 @@ from jobs.exposure import exposed_delivery, exposed_text, exposed_value
 from jobs.lifecycle import IN_FLIGHT, LIVE, Job, Status
 from jobs.repository.documents import KIND, TEMPLATE, BrokenJob
 from jobs.repository.executions import Wanted
+from jobs.tracing.traceparent import trace_id_of
 
 _ATTEMPTS: Final = 50
 _ENTRIES: Final = 50
@@ -180,6 +181,7 @@ def _facts(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
         rows.insert(0, _running_row(job, now))
     return {
         "job": job,
+        "trace_id": trace_id_of(job.traceparent),
         "lag": _lag(job, executions, now),
         "events": timeline(job, executions, entries, now),
         "attempts": rows,

@@ -92,6 +92,7 @@ MESSAGES_NOT_TAKEN: Final = Event(
     "messages.not_taken", ERROR, "a batch could not be taken in; the reaper sends it again"
 )
 STARTS_FAILED: Final = Event("starts.failed", ERROR, "claimed jobs could not be started")
+ATTEMPT_ENDED: Final = Event("attempt.ended", DEBUG, "`outcome`; its record has more")
 ATTEMPT_BROKEN: Final = Event("attempt.broken", ERROR, "the executor failed, not the handler")
 CLAIM_LOST: Final = Event("job.claim_lost", INFO, "cancelled, or the lease ended")
 JOB_INTERRUPTED: Final = Event("job.interrupted", WARNING, "DRAIN_TIMEOUT was over; handed back")

@@ -59,7 +59,7 @@ class Ongoing:
             self._span.set(attributes)
 
     def conclude(self, finish: Finish | None) -> None:
-        """Say how an attempt ended; None: its end was decided elsewhere, or its executor failed."""
+        """Say how an attempt ended; None: its end was decided elsewhere."""
         if self._span is None:
             return
         if finish is None:

@@ -6,7 +6,6 @@ from chronos_site.env import ElectionConfig
 from jobs.errors import ConfigError
 from scheduler.leadership.elector import Elector, Term
 from scheduler.leadership.etcd import EtcdElector
-from scheduler.leadership.redis import RedisElector
 
 __all__ = ["Elector", "Term", "elector_for"]
 
@@ -25,5 +24,8 @@ def elector_for(config: ElectionConfig, owner: str) -> Elector:
         case "etcd":
             return EtcdElector(config, owner)
         case "redis":
+            # Only here: its client imports OpenTelemetry's SDK where that is installed.
+            from scheduler.leadership.redis import RedisElector
+
             return RedisElector(config, owner)
     raise ConfigError(f"LEADER_BACKEND={config.backend!r} must be etcd or redis.")

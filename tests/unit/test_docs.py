@@ -45,7 +45,10 @@ PAGES = {
 }
 OURS = ("chronos_site", "jobs", "scheduler", "executor", "reaper", "devstack")
 SHELL = ("bash", "sh")
-FOREIGN_VARIABLES = {"DJANGO_SETTINGS_MODULE", "SSL_CERT_FILE"}
+FOREIGN_VARIABLES = {
+    *("DJANGO_SETTINGS_MODULE", "SSL_CERT_FILE"),
+    *("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_CERTIFICATE"),
+}
 VALUES = set(KAFKA_PROTOCOLS)
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -101,6 +101,8 @@ def test_other_variables_are_not_looked_at() -> None:
         ("DEBUG", "True", True),
         ("DEBUG", "off", False),
         ("LOG_LEVEL", "WARNING", "WARNING"),
+        ("TRACING_ENDPOINT", "https://c:4318/v1/traces", "https://c:4318/v1/traces"),
+        ("TRACING_SAMPLE", "0.25", 0.25),
         ("RETENTION_DLQ", "720h", timedelta(days=30)),
         ("EXECUTOR_PREFETCH", "0", 0),
         ("MONGO_DB", "chronos-test_1", "chronos-test_1"),
@@ -122,6 +124,11 @@ def test_a_good_value_is_parsed(name: str, text: str, expected: object) -> None:
         ("SCHEDULER_TICK", "500", "must be a duration"),
         ("RETENTION_COMPLETED", "99999999999999h", "must be a duration"),
         ("LEADER_BACKEND", "zookeeper", "must be one of: etcd"),
+        ("TRACING_SAMPLE", "some", "must be a number from 0 to 1"),
+        ("TRACING_ENDPOINT", "collector:4318", "must be a URL"),
+        ("TRACING_SAMPLE", "1.1", "must be a number from 0 to 1"),
+        ("TRACING_SAMPLE", "-0.5", "must be a number from 0 to 1"),
+        ("TRACING_SAMPLE", "nan", "must be a number from 0 to 1"),
         ("KAFKA_BROKERS", ",", "must name at least one"),
         ("KAFKA_BROKERS", "kafka", "must be host:port"),
         ("KAFKA_BROKERS", ":9092", "must be host:port"),
@@ -178,6 +185,13 @@ def test_a_bad_address_of_mongodb_is_refused_without_its_password(uri: str, prob
 def test_a_bad_address_of_redis_is_refused_without_its_password(url: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=rf"^REDIS_URL: .*{re.escape(problem)}") as refused:
         env.read({"REDIS_URL": url})
+
+    assert "hidden" not in str(refused.value)
+
+
+def test_the_address_of_a_collector_is_refused_with_a_password_and_without_showing_it() -> None:
+    with pytest.raises(ConfigError, match=r"^TRACING_ENDPOINT: .* without a password") as refused:
+        env.read({"TRACING_ENDPOINT": "http://me:hidden@collector/v1/traces"})
 
     assert "hidden" not in str(refused.value)
 

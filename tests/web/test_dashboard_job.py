@@ -63,7 +63,10 @@ def address(job: Job, action: str = "") -> str:
 
 
 def test_it_tells_what_happened_and_what_each_attempt_said(pages: Services) -> None:
-    job = dead(pages, payload='{"order": 7}', tags=("billing", EVIL), idempotency_key=EVIL)
+    origin = {"request_id": "request-1", "traceparent": f"00-{'a1' * 16}-{'b2' * 8}-01"}
+    job = dead(
+        pages, payload='{"order": 7}', tags=("billing", EVIL), idempotency_key=EVIL, **origin
+    )
 
     answer = browser_of("vera", a="viewer").get(address(job))
 
@@ -72,6 +75,8 @@ def test_it_tells_what_happened_and_what_each_attempt_said(pages: Services) -> N
         "dead letter",
         "3 / 3",
         f"{EVIL} broke it",
+        "request-1",
+        "a1" * 16,
         "attempt 1 ended, failed: ValueError (executor-1)",
         "took 2.00 s",
         "the target answered 422",
