@@ -156,6 +156,8 @@ LOGGING = {
         # They repeat with every batch what `jobs.tracing.sdk` says once.
         "opentelemetry.exporter": {"level": "CRITICAL"},
         "opentelemetry.sdk._shared_internal": {"level": "CRITICAL"},
+        # It tells each request that a command makes.
+        "httpx": {"level": "WARNING"},
         # On DEBUG it writes down every command, with payloads.
         "pymongo": {"level": "INFO" if ENV["LOG_LEVEL"] == "DEBUG" else ENV["LOG_LEVEL"]},
     },

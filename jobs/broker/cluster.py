@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -25,6 +26,19 @@ _REFUSALS: Final = {
     KafkaError._SSL: _TLS,
 }
 """What to look at when Kafka answers, but not to us; the more telling first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as Kafka has it."""
+
+    partitions: int
+    replicas: int
+    """Of the partition that has fewest."""
+    offline: int
+    """Partitions that nobody leads."""
+    behind: int
+    """Partitions with fewer replicas in step than they have."""
 
 
 class Cluster:
@@ -56,6 +70,23 @@ class Cluster:
             return self.client.list_topics(timeout=timeout_seconds)
         except KafkaException as exc:
             raise unavailable(self._why()) from exc
+
+    def describe(self, timeout_seconds: float) -> tuple[int, Mapping[str, Topic]]:
+        """How many brokers there are, and the topics by name.
+
+        Raises:
+            BrokerUnavailable: see `metadata`.
+        """
+        found = self.metadata(timeout_seconds)
+        return len(found.brokers), {
+            name: Topic(
+                len(topic.partitions),
+                min((len(each.replicas) for each in topic.partitions.values()), default=0),
+                sum(each.leader < 0 for each in topic.partitions.values()),
+                sum(len(each.isrs) < len(each.replicas) for each in topic.partitions.values()),
+            )
+            for name, topic in found.topics.items()
+        }
 
     def absent(self, topics: Iterable[str]) -> list[str]:
         """Those of some topics that it does not have.

@@ -24,6 +24,7 @@ from jobs.repository.dead_letters import DeadLetterStore
 from jobs.repository.definitions import DefinitionStore
 from jobs.repository.dispatch import DispatchStore
 from jobs.repository.executions import ExecutionStore
+from jobs.repository.facts import Facts
 from jobs.repository.interventions import InterventionStore
 from jobs.repository.job_lists import JobLists
 from jobs.repository.jobs import JobStore
@@ -66,6 +67,7 @@ class Repository:
         )
         collection = self._database["jobs"]
         self.clock = StoreClock(client)
+        self.facts = Facts(client, self._database, config.uri)
         self.jobs = JobStore(collection)
         self.job_lists = JobLists(collection)
         self.executions = ExecutionStore(self._database["executions"], config.retention_executions)

@@ -62,6 +62,15 @@ _OPTIONAL: Final = (
     ("lastError", "last_error"),
     ("result", "result"),
 )
+FIELDS: Final = frozenset(
+    {
+        *("_id", "shard", KIND, "idempotencyKey", "tenantId", "jobType", "priority", "status"),
+        *("scheduledAt", "attempts", "maxAttempts", "createdAt", "updatedAt", "tags", "history"),
+        *(name for name, _ in _OPTIONAL),
+        *("dlqPublishedAt", "errorGroup"),
+    }
+)
+"""All that a job's document may have."""
 _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "_id": ObjectId,
     "templateId": ObjectId,

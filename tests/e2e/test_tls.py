@@ -166,6 +166,12 @@ def test_jobs_run_from_the_request_to_their_end(
         show=lambda: [json.dumps(submitted), scheduler.output, *(o.output for o in others)],
     )
     assert (tmp_path / "record").exists()
+    # While the roles live: it sees them, the members and their clocks.
+    doctor = start_role("doctor")
+    assert doctor.wait() == 0, doctor.output
+    assert "no field that Chronos does not know" in doctor.output
+    assert "lacks the right" not in doctor.output
+    assert PASSWORD not in doctor.output
     for role in (scheduler, *others):
         assert role.terminate() == 0, role.output
         assert PASSWORD not in role.output

@@ -1,0 +1,1 @@
+"""`manage.py doctor`: questions to each server, each answered on its own."""

@@ -1,0 +1,100 @@
+"""etcd or Redis: whether it answers, and whether it is fit to elect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import httpx
+from redis import Redis
+from redis.exceptions import RedisError
+
+from chronos_site.env import ElectionConfig
+from chronos_site.transport import EtcdSecurity
+from jobs.doctor.finding import Finding, fail, ok, warn
+
+_PATIENCE: Final = 3.0
+# docs/decisions/0005: earlier ones let a member that was stopped revoke a lease that was renewed.
+_FIXED: Final = {(3, 4): 31, (3, 5): 13}
+_REFUSED: Final = "Check ETCD_USERNAME, ETCD_PASSWORD and the user's rights."
+_UNREACHED: Final = "Check ETCD_ENDPOINTS, ETCD_TLS_CA, ETCD_TLS_CERT and ETCD_TLS_KEY."
+
+
+def examine_etcd(config: ElectionConfig) -> Iterator[Finding]:
+    """Each member, and whether most of them are there."""
+    context = config.security.context()
+    scheme = "http" if context is None else "https"
+    healthy = 0
+    # Proxies of the environment are for other connections.
+    with httpx.Client(
+        verify=False if context is None else context, timeout=_PATIENCE, trust_env=False
+    ) as client:
+        for endpoint in config.endpoints:
+            try:
+                finding = _member(client, f"{scheme}://{endpoint}", endpoint, config.security)
+            except (httpx.HTTPError, ValueError, KeyError, TypeError) as exc:
+                yield fail(f"{endpoint} does not answer: {exc}", _UNREACHED)
+            else:
+                healthy += finding.level != "fail"
+                yield finding
+    if healthy and healthy <= len(config.endpoints) // 2:
+        yield fail(
+            f"{healthy} of {len(config.endpoints)} members answer: nobody can be elected",
+            "Bring most of them back.",
+        )
+
+
+def _member(client: httpx.Client, url: str, endpoint: str, security: EtcdSecurity) -> Finding:
+    version = str(client.get(f"{url}/version").raise_for_status().json()["etcdserver"])
+    # 503 without a quorum.
+    health = client.get(f"{url}/health").json()
+    if str(health["health"]).lower() != "true":
+        return fail(f"{endpoint}: version {version}, without a leader", "Bring the others back.")
+    if security.username is not None:
+        user = {"name": security.username, "password": security.password}
+        answer = client.post(f"{url}/v3/auth/authenticate", json=user)
+        if answer.is_error:
+            return fail(f"{endpoint}: {_words(answer)}", _REFUSED)
+    if _is_outdated(version):
+        return warn(
+            f"{endpoint}: version {version}, which may end the leader's lease after a pause of a "
+            "member",
+            "Upgrade to 3.5.13 (3.4.31) or later.",
+        )
+    return ok(f"{endpoint}: version {version}")
+
+
+def _is_outdated(version: str) -> bool:
+    major, minor, patch = (int(part.partition("-")[0]) for part in version.split(".")[:3])
+    return (major, minor) < (3, 4) or patch < _FIXED.get((major, minor), 0)
+
+
+def _words(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer.text.strip()[:200]
+
+
+def examine_redis(config: ElectionConfig) -> Iterator[Finding]:
+    """The one server, and whether it may drop the key that elects."""
+    try:
+        with Redis.from_url(
+            config.redis_url, socket_timeout=_PATIENCE, socket_connect_timeout=_PATIENCE
+        ) as client:
+            info: dict[str, Any] = client.info()
+    except (RedisError, OSError) as exc:
+        # Neither shows the address, which may hold a password.
+        yield fail(f"it does not answer: {exc}", "Check REDIS_URL.")
+        return
+    yield ok(f"version {info['redis_version']}")
+    if info["role"] != "master":
+        yield fail("it is a replica, which refuses writes", "Let REDIS_URL name the primary.")
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        yield warn(
+            f"maxmemory-policy is {policy}: short of memory, it may drop the leader's key",
+            "Set maxmemory-policy to noeviction.",
+        )
+    else:
+        yield ok(f"maxmemory-policy is {policy}")

@@ -1,0 +1,138 @@
+"""MongoDB: version, members, write concern, clock, indexes, fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from jobs.doctor.finding import Finding, examined, fail, ok, warn
+from jobs.errors import StoreRefused
+from jobs.repository import Repository
+
+_OLDEST: Final = (6, 0)
+"""What django-mongodb-backend 5.2 works with."""
+_LAG: Final = timedelta(seconds=10)
+_CLOCK: Final = timedelta(seconds=1)
+_OPLOG: Final = timedelta(hours=24)
+_SHOWN: Final = 10
+
+
+def examine(repository: Repository) -> Iterator[Finding]:
+    """All about MongoDB. A part that the user has no right to see is said and left out."""
+    version = repository.facts.version()
+    if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+        yield fail(f"version {version}", "Upgrade to 6.0 or later.")
+    else:
+        yield ok(f"version {version}")
+    for part in (_members, _oplog):
+        try:
+            yield from part(repository)
+        except StoreRefused:
+            yield warn(
+                f"its {part.__name__.strip('_')} cannot be seen: the user lacks the right",
+                "Grant clusterMonitor, and read on the database local.",
+            )
+    yield from examined(lambda: _clock(repository))
+    yield from examined(lambda: _indexes(repository))
+
+
+def _members(repository: Repository) -> Iterator[Finding]:
+    replica_set = repository.facts.replica_set()
+    healthy = [member for member in replica_set.members if member.is_healthy]
+    listed = ", ".join(f"{member.name} {member.state}" for member in replica_set.members)
+    text = (
+        f"replica set {replica_set.name}: {listed}; {len(healthy)} of {len(replica_set.members)} "
+        f"healthy, a write needs {replica_set.majority}"
+    )
+    if len(healthy) < replica_set.majority:
+        yield fail(text, "Bring members back: no write is confirmed until then.")
+    elif len(healthy) < len(replica_set.members):
+        yield warn(text, "Bring the others back: another loss may stop all writes.")
+    elif len(healthy) == 1:
+        yield warn(text, "Add two members: the loss of this one stops everything.")
+    else:
+        yield ok(text)
+    for member in healthy:
+        if member.lag is not None and member.lag > _LAG:
+            yield warn(
+                f"{member.name} is {member.lag.total_seconds():.0f} s behind the primary",
+                "Look at its load and its network: writes wait for the majority.",
+            )
+    if replica_set.is_majority_journaled:
+        yield ok("a majority confirms a write when it is in their journals")
+    else:
+        yield warn(
+            "a majority confirms a write before it is in their journals",
+            "Set writeConcernMajorityJournalDefault to true by replSetReconfig.",
+        )
+
+
+def _oplog(repository: Repository) -> Iterator[Finding]:
+    oplog = repository.facts.oplog()
+    hours = oplog.window / timedelta(hours=1)
+    if not oplog.is_full:
+        yield ok(f"oplog: {hours:.1f} hours so far, not yet full")
+    elif oplog.window < _OPLOG:
+        yield warn(
+            f"oplog: a member that was away for {hours:.1f} hours must be synchronised anew",
+            "Make it larger by replSetResizeOplog.",
+        )
+    else:
+        yield ok(f"oplog: {hours:.1f} hours")
+
+
+def _clock(repository: Repository) -> Iterator[Finding]:
+    yield _compared("the primary's clock", repository.facts.clock_offset())
+    try:
+        members = repository.facts.replica_set().members
+    except StoreRefused:
+        return
+    for member in members:
+        if member.is_healthy and member.lag is not None:
+            yield _compared(f"{member.name}'s clock", repository.facts.clock_offset(member.name))
+
+
+def _compared(whose: str, offset: timedelta) -> Finding:
+    text = f"{whose} is {offset.total_seconds():+.3f} s from this host's"
+    if abs(offset) > _CLOCK:
+        return warn(text, "Synchronise both: log lines and certificates go by the host's clock.")
+    return ok(text)
+
+
+def _indexes(repository: Repository) -> Iterator[Finding]:
+    state = repository.facts.indexes()
+    migrate = "Run: python manage.py migrate"
+    if state.missing:
+        yield fail(f"indexes are missing: {_list(state.missing)}", migrate)
+    else:
+        yield ok("all indexes are there")
+        yield from _fields(repository)
+    if state.building:
+        yield warn(f"indexes are being built: {_list(state.building)}", "Wait until they are.")
+    if state.changed:
+        yield fail(
+            f"indexes with other keys than ours: {_list(state.changed)}",
+            f"Drop them. {migrate}",
+        )
+    if state.extra:
+        yield warn(
+            f"indexes that Chronos does not use: {_list(state.extra)}",
+            "Drop them if nothing of yours needs them: each costs every write.",
+        )
+
+
+def _fields(repository: Repository) -> Iterator[Finding]:
+    if unknown := repository.facts.unknown_fields():
+        listed = _list([f"{name} ({count})" for name, count in unknown.items()])
+        yield warn(
+            f"the newest jobs have fields that Chronos does not know: {listed}",
+            "They were written by hand or by a newer version: upgrade this one, or remove them.",
+        )
+    else:
+        yield ok("the newest jobs have no field that Chronos does not know")
+
+
+def _list(names: tuple[str, ...] | list[str]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

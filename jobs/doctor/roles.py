@@ -1,0 +1,63 @@
+"""The roles: who is there, and what waits for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+from jobs.doctor.finding import Finding, ok, warn
+from jobs.lifecycle import Status
+from jobs.repository import Repository
+from jobs.repository.nodes import Node
+
+_ALIVE: Final = timedelta(seconds=10)
+"""Five reports that did not come."""
+_COUNTED: Final = 10_000
+_LACKS: Final = {
+    "scheduler": "nothing is dispatched, no template fires",
+    "executor": "no job runs",
+    "reaper": "nothing that was lost is found again",
+}
+
+
+def live(repository: Repository) -> list[Node]:
+    """The processes that reported lately."""
+    since = repository.clock.now() - _ALIVE
+    return [each.node for each in repository.nodes.seen(since=since)]
+
+
+def executors_by_type(nodes: Sequence[Node]) -> Mapping[str, int]:
+    """How many executors serve each type."""
+    return Counter(name for node in nodes if node.role == "executor" for name in node.job_types)
+
+
+def examine(repository: Repository, nodes: Sequence[Node], *, fans_out: bool) -> Iterator[Finding]:
+    """What the register says, and how many dead letters there are."""
+    counts = Counter(node.role for node in nodes)
+    if counts:
+        yield ok(
+            "live: " + ", ".join(f"{count} × {role}" for role, count in sorted(counts.items()))
+        )
+    lacks = _LACKS | ({"fanout": "nothing is dispatched"} if fans_out else {})
+    for role, effect in lacks.items():
+        if not counts[role]:
+            yield warn(f"no {role} lives: {effect}", f"Start run{role}.")
+    if counts["scheduler"]:
+        leaders = [node for node in nodes if node.term is not None]
+        if not leaders:
+            yield warn("no scheduler leads", "Look at etcd or Redis, and the schedulers' logs.")
+        else:
+            latest = max(leaders, key=lambda node: node.term or 0)
+            yield ok(f"{latest.name} leads, term {latest.term}")
+    if not repository.facts.indexes().missing:
+        yield _dead_letters(repository)
+
+
+def _dead_letters(repository: Repository) -> Finding:
+    dead = repository.census.by_status(limit=_COUNTED)[Status.DLQ]
+    if not dead:
+        return ok("no dead letters")
+    count = f"{dead}" if dead < _COUNTED else f"{_COUNTED} or more"
+    return warn(f"{count} dead letters wait", "Redrive or discard them in the admin.")

@@ -1,0 +1,195 @@
+"""`manage.py doctor` on real servers: well, away, and with something missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from io import StringIO
+from typing import Any, Final
+
+import pytest
+from django.core.management import call_command
+from django.test import override_settings
+from pymongo import MongoClient
+from redis import Redis as Client
+
+from chronos_site.env import BrokerConfig, Config, ElectionConfig, StoreConfig
+from devstack.mongo import Mongod
+from devstack.redis import Redis
+from jobs.broker.topics import ensure_topics, topics_for
+from jobs.doctor import kafka
+from jobs.doctor.finding import Finding, Level
+from jobs.registry import known_types
+from jobs.repository import Repository
+from jobs.repository.nodes import Node
+from tests.builders import a_job
+from tests.processes import RoleProcess
+
+AWAY: Final = "127.0.0.1:1"
+
+
+def doctor(config: Config) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+    """The exit status, and what was found of each part."""
+    output, status = StringIO(), 0
+    with override_settings(CHRONOS=config):
+        try:
+            call_command("doctor", "--json", stdout=output)
+        except SystemExit as exc:
+            status = int(exc.code or 0)
+    return status, json.loads(output.getvalue())["parts"]
+
+
+def levels(part: list[dict[str, Any]]) -> set[str]:
+    return {finding["level"] for finding in part}
+
+
+def texts(findings: list[Finding], level: Level) -> str:
+    return "\n".join(finding.text for finding in findings if finding.level is level)
+
+
+@pytest.fixture
+def provisioned(chronos_config: Config, repo: Repository) -> Config:
+    """Indexes and topics are there."""
+    ensure_topics(chronos_config.broker, topics_for(known_types()))
+    return chronos_config
+
+
+def test_servers_that_are_well_fail_nothing(provisioned: Config, repo: Repository) -> None:
+    now = repo.clock.now()
+    for role in ("executor", "reaper"):
+        repo.nodes.report(Node(role, role, now, ("noop",)), now=now)
+    repo.nodes.report(Node("one", "scheduler", now, term=7), now=now)
+    assert repo.jobs.insert([a_job()])
+
+    status, parts = doctor(provisioned)
+
+    assert status == 0, parts
+    assert list(parts) == ["MongoDB", "Kafka", "etcd", "Roles"]
+    found = json.dumps(parts, ensure_ascii=False)
+    for fact in (
+        *("version 6.0", "1 of 1 healthy", "oplog: ", "the primary's clock is ", "journals"),
+        *("all indexes are there", "no field that Chronos does not know", "brokers: 1"),
+        *("4 partitions", "one leads, term 7", "no dead letters", "1 × reaper"),
+    ):
+        assert fact in found
+    assert levels(parts["Roles"]) == {"ok"}
+
+
+@pytest.mark.parametrize("away", ["MongoDB", "Kafka", "etcd", "Redis"])
+def test_each_server_that_is_away_is_said_and_the_others_answer(
+    away: str, provisioned: Config
+) -> None:
+    secret = "hidden-word"  # noqa: S105 - to be looked for
+    changes: dict[str, dict[str, Any]] = {
+        "MongoDB": {"store": StoreConfig(f"mongodb://u:{secret}@{AWAY}/", "chronos")},
+        "Kafka": {"broker": BrokerConfig((AWAY,))},
+        "etcd": {"election": ElectionConfig("etcd", (AWAY,))},
+        "Redis": {"election": ElectionConfig("redis", (), redis_url=f"redis://:{secret}@{AWAY}/0")},
+    }
+
+    status, parts = doctor(replace(provisioned, **changes[away]))
+
+    assert status == 1
+    assert secret not in json.dumps(parts)
+    failing = {name for name, part in parts.items() if "fail" in levels(part)}
+    # The register of the roles is in MongoDB.
+    assert failing == ({"MongoDB", "Roles"} if away == "MongoDB" else {away})
+
+
+def test_indexes_that_differ_are_named(provisioned: Config, mongo_server: Mongod) -> None:
+    client: MongoClient[dict[str, Any]] = MongoClient(mongo_server.location)
+    with client:
+        jobs = client[provisioned.store.database]["jobs"]
+        jobs.drop_index("dispatch")
+        jobs.create_index("somethingElse", name="ours")
+        jobs.drop_index("pauses")
+        jobs.create_index("jobType", name="pauses")
+
+    status, parts = doctor(provisioned)
+
+    assert status == 1
+    found = {finding["text"]: finding for finding in parts["MongoDB"]}
+    missing = found["indexes are missing: jobs.dispatch"]
+    assert missing["remedy"] == "Run: python manage.py migrate"
+    assert found["indexes with other keys than ours: jobs.pauses"]["level"] == "fail"
+    assert found["indexes that Chronos does not use: jobs.ours"]["level"] == "warn"
+
+
+def test_a_field_that_nobody_knows_is_named(
+    provisioned: Config, repo: Repository, mongo_server: Mongod
+) -> None:
+    jobs = [a_job(), a_job()]
+    assert repo.jobs.insert(jobs)
+    client: MongoClient[dict[str, Any]] = MongoClient(mongo_server.location)
+    with client:
+        stored = client[provisioned.store.database]["jobs"]
+        stored.update_one({"_id": jobs[0].id}, {"$set": {"colour": "red"}})
+
+    [finding] = [each for each in doctor(provisioned)[1]["MongoDB"] if "colour" in each["text"]]
+
+    assert finding["level"] == "warn"
+    assert finding["text"].endswith("does not know: colour (1)")
+
+
+def test_topics_that_are_missing_or_too_narrow_are_named(broker_config: BrokerConfig) -> None:
+    ensure_topics(broker_config, topics_for({"doctored"}))
+    wider = replace(broker_config, partitions=8, replication=3)
+
+    findings = list(kafka.examine(wider, {"doctored", "never-made"}, {"doctored": 5}, 0))
+
+    failing, warning = texts(findings, Level.FAIL), texts(findings, Level.WARN)
+    assert "topics are missing: jobs.dispatch.never-made" in failing
+    assert "brokers: 1, KAFKA_REPLICATION is 3" in failing
+    assert "jobs.dispatch.doctored has 4 partitions, KAFKA_PARTITIONS is 8" in warning
+    assert "jobs.dispatch.doctored has 4 partitions and 5 readers" in warning
+    assert "jobs.dispatch.doctored: replicas: 1, KAFKA_REPLICATION is 3" in warning
+
+
+def test_a_register_without_roles_is_a_warning(provisioned: Config, repo: Repository) -> None:
+    long_ago = repo.clock.now() - timedelta(hours=1)
+    repo.nodes.report(Node("killed", "scheduler", long_ago), now=long_ago)
+
+    status, parts = doctor(provisioned)
+
+    assert status == 0
+    found = {finding["text"] for finding in parts["Roles"] if finding["level"] == "warn"}
+    assert "no scheduler lives: nothing is dispatched, no template fires" in found
+    assert "no executor lives: no job runs" in found
+    assert "no reaper lives: nothing that was lost is found again" in found
+
+
+def test_a_redis_that_may_drop_the_leaders_key_is_a_warning(
+    provisioned: Config, private_redis: Callable[[], Redis]
+) -> None:
+    redis = private_redis()
+    config = replace(provisioned, election=ElectionConfig("redis", (), redis_url=redis.location))
+    assert levels(doctor(config)[1]["Redis"]) == {"ok"}
+
+    with Client(port=redis.port) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+
+    [*_, policy] = doctor(config)[1]["Redis"]
+    assert policy["level"] == "warn"
+    assert policy["remedy"] == "Set maxmemory-policy to noeviction."
+
+
+def test_a_member_is_known_by_its_name(repo: Repository) -> None:
+    found = repo.facts.replica_set()
+
+    [member] = found.members
+    assert (member.state, member.is_healthy, member.lag) == ("PRIMARY", True, None)
+    assert (found.majority, found.is_majority_journaled) == (1, True)
+    assert abs(repo.facts.clock_offset(member.name)) < timedelta(minutes=1)
+
+
+def test_the_command_ends_with_status_1_and_without_a_traceback(
+    start_role: Callable[..., RoleProcess],
+) -> None:
+    sick = start_role("doctor", ETCD_ENDPOINTS=AWAY)
+
+    assert sick.wait() == 1
+    assert f"{AWAY} does not answer" in sick.output
+    assert "Check ETCD_ENDPOINTS" in sick.output
+    assert "Traceback" not in sick.output
