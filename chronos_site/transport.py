@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from jobs.errors import ConfigError
 
@@ -119,11 +119,13 @@ class Address:
     @classmethod
     def of(cls, url: str) -> Address:
         """Read an address that `chronos_site.values` accepts."""
-        parts = urlsplit(url)
-        credentials, _, hosts = parts.netloc.rpartition("@")
-        options = {name.lower(): value for name, value in parse_qsl(parts.query)}
+        # urlsplit of newer Pythons refuses an IPv6 address behind another host.
+        scheme, _, rest = url.partition("://")
+        authority, _, query = rest.partition("?")
+        credentials, _, hosts = authority.partition("/")[0].rpartition("@")
+        options = {name.lower(): value for name, value in parse_qsl(query)}
         names = tuple(_host_of(host) for host in hosts.split(","))
-        return cls(parts.scheme, names, bool(credentials), options)
+        return cls(scheme, names, bool(credentials), options)
 
     @property
     def is_encrypted(self) -> bool:
