@@ -30,6 +30,8 @@ class Prometheus(Server):
         self, directory: Path, port: int | None = None, *, config: Path, binary: str
     ) -> None:
         super().__init__(directory, port)
+        # Kept, since each new one reads the system's certificates.
+        self._client = httpx.Client(base_url=f"http://{self.address}", trust_env=False)
         self._config = config
         self._binary = binary
 
@@ -44,7 +46,7 @@ class Prometheus(Server):
 
     def answers(self) -> bool:
         try:
-            ready = httpx.get(f"http://{self.address}/-/ready", timeout=1, trust_env=False)
+            ready = self._client.get("/-/ready", timeout=1)
         except httpx.HTTPError:
             return False
         return ready.status_code == httpx.codes.OK
@@ -81,9 +83,7 @@ class Prometheus(Server):
         return list(self._get("alerts", {})["alerts"])
 
     def _get(self, path: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        answer = httpx.get(
-            f"http://{self.address}/api/v1/{path}", params=parameters, timeout=10, trust_env=False
-        ).json()
+        answer = self._client.get(f"/api/v1/{path}", params=parameters, timeout=10).json()
         if answer["status"] != "success":
             raise DevstackError(f"Prometheus refuses {parameters}: {answer['error']}")
         return dict(answer["data"])

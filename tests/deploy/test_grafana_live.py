@@ -24,7 +24,7 @@ from devstack.mongo import Mongod
 from jobs import registry
 from jobs.broker.publisher import Publisher
 from jobs.broker.topics import ensure_topics, topics_for
-from jobs.lifecycle import Status
+from jobs.lifecycle import Job, Status
 from jobs.messages import dispatch_message
 from jobs.repository import Repository
 from jobs.repository.dispatch import DueJob
@@ -35,7 +35,7 @@ from tests.processes import RoleProcess, environment_for
 from tests.project import handlers as _registered  # noqa: F401
 from tests.waiting import wait_for
 from tools.dashboards.files import DASHBOARDS
-from tools.dashboards.model import Panel
+from tools.dashboards.model import Panel, Query
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -86,12 +86,14 @@ class Watched:
     well_until: datetime
     """Later something was wrong."""
 
-    def series(self, panel: Panel, until: datetime | None = None) -> list[dict[str, Any]]:
-        """What the panel would draw: the series of all its queries that have a number."""
+    def series(
+        self, queries: Sequence[Query], until: datetime | None = None
+    ) -> list[dict[str, Any]]:
+        """What a panel would draw: the series of its queries that have a number."""
         end = datetime.now(UTC) if until is None else until
         return [
             series
-            for query in panel.queries
+            for query in queries
             for series in self.prometheus.query_range(
                 _as_grafana_asks(query.expression), self.began_at, end
             )
@@ -111,6 +113,7 @@ def watched(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Itera
         repository = Repository.connect(store)
         repository.ensure_indexes()
         environment = environment_for(store, broker, [servers.etcd.address]) | SETTINGS
+        repository.jobs.insert([*_late_in_each_minute(repository.clock.now())])
         roles: list[RoleProcess] = []
         watcher = Watcher(directory / "prometheus")
         try:
@@ -140,6 +143,13 @@ def watched(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Itera
             repository.close()
 
 
+def _late_in_each_minute(now: datetime) -> Iterator[Job]:
+    """A job in this minute and in each of the next: a minute without any has no trigger."""
+    minute = now.replace(second=59, microsecond=0)
+    for number in range(5):
+        yield a_job(scheduled_at=minute + number * timedelta(minutes=1))
+
+
 SEEN: Final = (
     'executor_jobs_total{job_type="noop"} > 0',
     'executor_jobs_total{job_type="slow"} > 0',
@@ -147,6 +157,8 @@ SEEN: Final = (
     "scheduler_dispatch_lag_seconds_count > 0",
     "scheduler_cron_spawned_total > 0",
     "sum(scheduler_fanout_shards) == 256",
+    'scheduler_fanout_triggers_sent_total{result="confirmed"} > 0',
+    'scheduler_fanout_triggers_received_total{result="heeded"} > 0',
 )
 WELL: Final = (
     'rate(executor_jobs_total{job_type="noop"}[20s]) > 0',
@@ -203,23 +215,16 @@ def _trouble(
 def test_a_panel_has_data_or_a_reason_for_none(watched: Watched, panel: Panel) -> None:
     """In trouble all of them have data: a panel that never had any would be no use."""
     if panel.empty_because:
-        assert watched.series(panel, until=watched.well_until) == []
+        assert watched.series(panel.queries, until=watched.well_until) == []
 
     wait_for(
-        lambda: watched.series(panel),
+        lambda: watched.series(panel.queries),
         deadline=PATIENCE,
         show=lambda: f"no data for {[query.expression for query in panel.queries]}",
     )
-
-
-@each_panel
-def test_a_legend_names_labels_that_the_series_have(watched: Watched, panel: Panel) -> None:
     for query in panel.queries:
         named = set(re.findall(r"{{(\w+)}}", query.legend))
-        found = watched.prometheus.query_range(
-            _as_grafana_asks(query.expression), watched.began_at, datetime.now(UTC)
-        )
-        assert all(named <= series["metric"].keys() for series in found)
+        assert all(named <= series["metric"].keys() for series in watched.series([query]))
 
 
 def test_the_choices_of_each_dashboard_are_found(watched: Watched) -> None:
