@@ -153,7 +153,7 @@ run() {
         mount -o remount,bind,ro "$root"
         mount -t proc proc "$root/proc"
         mount --rbind /dev "$root/dev"
-        mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$root/tmp"
+        mount -t tmpfs -o mode=1777,nosuid,nodev,noexec tmpfs "$root/tmp"
         exec chroot "$root" setpriv --reuid="${ids%:*}" --regid="${ids#*:}" --clear-groups \
             --no-new-privs --inh-caps=-all --bounding-set=-all \
             env --chdir="$workdir" --ignore-environment "$@"' \
