@@ -6,7 +6,7 @@ STAMP := $(VENV)/.complete
 USABLE := import sys, pip; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install demo smoke test check screens bench clean
+.PHONY: help setup install demo rehearse smoke test check screens bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,7 @@ demo: setup ## run the whole stack and some jobs; EXIT=1 ends it after the jobs
 
 test: setup ## run the tests on real servers; ARGS='-k cron' goes to pytest
 	@$(PYTHON) -m tools.debian chromium prometheus promtool
+	@$(PYTHON) -m tools.kustomize
 	@exec $(PYTHON) -m pytest $(ARGS)
 
 check: setup ## linters, types, import rules, Django's checks
@@ -45,6 +46,9 @@ check: setup ## linters, types, import rules, Django's checks
 	$(PYTHON) $(VENV)/bin/lint-imports
 	$(PYTHON) manage.py check
 	$(PYTHON) manage.py makemigrations --check --dry-run --settings tests.offline_settings
+
+rehearse: setup ## build the image without Docker and run every role from it (root, Debian)
+	@exec deploy/rehearse_image.sh $(ARGS)
 
 smoke: setup ## deliver by HTTP and Kafka through a running stack (make demo), and print a table
 	@exec $(PYTHON) manage.py smoke $(ARGS)
