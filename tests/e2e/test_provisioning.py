@@ -1,0 +1,111 @@
+"""Indexes and topics are made by `manage.py migrate` and by nobody else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from django.conf import settings
+from pymongo import MongoClient
+
+from chronos_site.env import BrokerConfig
+from devstack.kafka import Kafka
+from devstack.mongo import Mongod
+from jobs.broker.outbox import Outbox, Receipt
+from jobs.broker.publisher import Publisher
+from jobs.broker.subscription import Subscription
+from jobs.errors import BrokerUnavailable
+from jobs.messages import Message, dispatch_topic
+from jobs.repository import Repository
+from tests.processes import RoleProcess
+from tests.waiting import wait_for
+
+Start = Callable[..., RoleProcess]
+
+ABSENT = dispatch_topic("never-made")
+
+
+class GenerousKafka(Kafka):
+    """A Kafka that makes each topic that somebody asks for, as Kafka does by default."""
+
+    def properties(self) -> str:
+        given = "auto.create.topics.enable="
+        return super().properties().replace(f"{given}false", f"{given}true")
+
+    def topics(self) -> set[str]:
+        found = AdminClient({"bootstrap.servers": self.address}).list_topics(timeout=10).topics
+        # Kafka's own begin so.
+        return {name for name in found if not name.startswith("__")}
+
+
+@pytest.fixture(scope="module")
+def generous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenerousKafka]:
+    directory = tmp_path_factory.mktemp("generous")
+    programs = settings.ENV
+    kafka = GenerousKafka(directory, home=programs["KAFKA_HOME"], java_home=programs["JAVA_HOME"])
+    kafka.start()
+    kafka.wait_ready()
+    yield kafka
+    kafka.kill()
+    shutil.rmtree(directory)
+
+
+def test_roles_without_indexes_say_which_command_makes_them(
+    start_role: Start, mongo_server: Mongod
+) -> None:
+    database = f"test_{uuid4().hex}"
+    commands = ("runscheduler", "runfanout", "runexecutor", "runreaper", "runapi")
+    roles = [start_role(name, MONGO_DB=database, DISPATCH="fanout") for name in commands]
+
+    for role in roles:
+        assert role.wait() == 1, role.output
+        assert "MongoDB lacks the indexes jobs." in role.output
+        assert "Run: python manage.py migrate" in role.output
+
+    client: MongoClient[dict[str, Any]] = MongoClient(mongo_server.location)
+    with client:
+        assert database not in client.list_database_names()
+
+
+def test_roles_without_topics_say_which_command_makes_them_and_make_none(
+    start_role: Start, repo: Repository, generous: GenerousKafka
+) -> None:
+    commands = ("runscheduler", "runfanout", "runexecutor")
+    roles = [
+        start_role(name, KAFKA_BROKERS=generous.address, DISPATCH="fanout") for name in commands
+    ]
+
+    for role in roles:
+        assert role.wait() == 1, role.output
+        assert "Kafka lacks the topics jobs.dlq" in role.output
+        assert "Run: python manage.py migrate" in role.output
+
+    assert generous.topics() == set()
+
+
+def test_a_topic_that_is_missing_is_made_by_none_of_our_clients(
+    generous: GenerousKafka,
+) -> None:
+    config = BrokerConfig((generous.address,))
+    before = generous.topics()
+    receipts: list[Receipt] = []
+    publisher = Publisher(config, "one")
+    outbox = Outbox(config, "two", timeout=timedelta(seconds=3))
+    subscription = Subscription(config, "never-made", "three")
+
+    assert publisher.publish([Message(ABSENT, b"{}")]) == [0]
+    with pytest.raises(BrokerUnavailable, match="migrate"):
+        publisher.partitions(ABSENT)
+    outbox.send(ABSENT, b"{}", key=None, headers={}, report=receipts.append)
+    wait_for(lambda: receipts)
+    assert subscription.poll(1) is None
+
+    assert receipts[0].problem == "there is no such topic"
+    assert generous.topics() == before
+    for client in (publisher, outbox, subscription):
+        client.close()
