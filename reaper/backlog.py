@@ -10,7 +10,7 @@ from typing import Final
 
 from jobs.errors import StoreUnavailable
 from jobs.repository import Repository
-from reaper.metrics import EXECUTORS_SERVING, JOBS_DUE, OLDEST_DUE_SECONDS
+from reaper.metrics import EXECUTORS_SERVING, JOBS_DUE, JOBS_QUEUED, OLDEST_DUE_SECONDS
 
 COUNT_EVERY: Final = timedelta(seconds=5)
 _COUNTED_OF_A_TYPE: Final = 10_000
@@ -19,7 +19,7 @@ _LARGEST_PART_OF_TIME: Final = 1 / 20
 _TYPES_LOOKED_FOR: Final = 1_000
 _SILENCE: Final = timedelta(seconds=10)
 _KEPT: Final = timedelta(minutes=1)
-_GAUGES: Final = (JOBS_DUE, OLDEST_DUE_SECONDS, EXECUTORS_SERVING)
+_GAUGES: Final = (JOBS_DUE, OLDEST_DUE_SECONDS, JOBS_QUEUED, EXECUTORS_SERVING)
 
 
 class BacklogGauges:
@@ -56,10 +56,10 @@ class BacklogGauges:
         self._rests_until = begun + (time.monotonic() - begun) / _LARGEST_PART_OF_TIME
 
     def _show(self, now: datetime) -> None:
-        serving = self._serving(now)
+        serving, queued = self._serving(now), self._queued()
         census = self._repository.census
         waiting = census.types_with_pending(limit=_TYPES_LOOKED_FOR)
-        job_types = self._job_types.union(serving, waiting)
+        job_types = self._job_types.union(serving, queued, waiting)
         # Of few types much is counted, of many little: the whole stays bounded.
         limit = min(_COUNTED_OF_A_TYPE, _COUNTED // max(len(job_types), 1))
         backlogs = {
@@ -69,6 +69,7 @@ class BacklogGauges:
             late = (now - backlog.oldest).total_seconds() if backlog else 0
             JOBS_DUE.labels(job_type).set(backlog.count if backlog else 0)
             OLDEST_DUE_SECONDS.labels(job_type).set(late)
+            JOBS_QUEUED.labels(job_type).set(queued[job_type])
             EXECUTORS_SERVING.labels(job_type).set(serving[job_type])
         self._keep(job_types)
 
@@ -77,6 +78,10 @@ class BacklogGauges:
         return Counter(
             job_type for node in live if not node.is_draining for job_type in node.job_types
         )
+
+    def _queued(self) -> Counter[str]:
+        groups = self._repository.dispatch.in_flight()
+        return Counter({each.job_type: each.count for each in groups if each.executor is None})
 
     def _keep(self, job_types: frozenset[str]) -> None:
         for gone in self._shown - job_types:

@@ -22,6 +22,7 @@ OLDEST_DUE_SECONDS = Gauge(
     "For how long the longest waiting of them is due; 0: none is.",
     ["job_type"],
 )
+JOBS_QUEUED = Gauge("jobs_queued", "Jobs on their way to an executor.", ["job_type"])
 EXECUTORS_SERVING = Gauge(
     "executors_serving", "Live executors that take jobs of the type.", ["job_type"]
 )

@@ -39,6 +39,8 @@ def test_what_is_due_and_who_serves_it_is_shown_by_type(
     now = repo.clock.now()
     insert(3, scheduled_at=now - HOUR)
     insert(2, scheduled_at=now + HOUR)
+    sent = [job.id for job in insert(4)]
+    repo.dispatch.queue(sent, claim_id="c", now=now)
     for name, is_draining in (("one", False), ("two", False), ("leaving", True)):
         node = Node(name, "executor", now, (job_type, "noop"), 16, is_draining=is_draining)
         repo.nodes.report(node, now=now)
@@ -48,6 +50,7 @@ def test_what_is_due_and_who_serves_it_is_shown_by_type(
 
     assert shown("jobs_due", job_type) == 3
     assert HOUR.total_seconds() <= (shown("jobs_oldest_due_seconds", job_type) or 0)
+    assert shown("jobs_queued", job_type) == 4
     assert shown("executors_serving", job_type) == 2
     assert shown("jobs_due", "noop") == 0
     assert shown("jobs_oldest_due_seconds", "noop") == 0
@@ -68,6 +71,7 @@ def test_a_type_that_nobody_serves_is_shown_as_long_as_jobs_wait(
     gauges.count()
     assert shown("jobs_due", job_type) is None
     assert shown("jobs_oldest_due_seconds", job_type) is None
+    assert shown("jobs_queued", job_type) is None
     assert shown("executors_serving", job_type) is None
 
 
