@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
+from chronos_site import VERSION
 from jobs.doctor.finding import Finding, ok, warn
 from jobs.lifecycle import Status
 from jobs.repository import Repository
-from jobs.repository.nodes import Node
+from jobs.repository.nodes import Seen
 
 _ALIVE: Final = timedelta(seconds=10)
 """Five reports that did not come."""
@@ -22,24 +23,33 @@ _LACKS: Final = {
 }
 
 
-def live(repository: Repository) -> list[Node]:
+def live(repository: Repository) -> list[Seen]:
     """The processes that reported lately."""
-    since = repository.clock.now() - _ALIVE
-    return [each.node for each in repository.nodes.seen(since=since)]
+    return repository.nodes.seen(since=repository.clock.now() - _ALIVE)
 
 
-def executors_by_type(nodes: Sequence[Node]) -> Mapping[str, int]:
+def executors_by_type(seen: Sequence[Seen]) -> Mapping[str, int]:
     """How many executors serve each type."""
-    return Counter(name for node in nodes if node.role == "executor" for name in node.job_types)
+    nodes = [each.node for each in seen if each.node.role == "executor"]
+    return Counter(name for node in nodes for name in node.job_types)
 
 
-def examine(repository: Repository, nodes: Sequence[Node], *, fans_out: bool) -> Iterator[Finding]:
+def examine(repository: Repository, seen: Sequence[Seen], *, fans_out: bool) -> Iterator[Finding]:
     """What the register says, and how many dead letters there are."""
+    nodes = [each.node for each in seen]
     counts = Counter(node.role for node in nodes)
     if counts:
         yield ok(
             "live: " + ", ".join(f"{count} × {role}" for role, count in sorted(counts.items()))
         )
+    versions = {each.version or "unknown" for each in seen}
+    if versions - {VERSION}:
+        yield warn(
+            f"versions of Chronos: {', '.join(sorted(versions))}; this is {VERSION}",
+            "End the upgrade: all roles should have the same.",
+        )
+    elif versions:
+        yield ok(f"all are version {VERSION}")
     lacks = _LACKS | ({"fanout": "nothing is dispatched"} if fans_out else {})
     for role, effect in lacks.items():
         if not counts[role]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pymongo import DESCENDING, WriteConcern
 from pymongo.collection import Collection
 
+from chronos_site import VERSION
 from jobs.repository.outages import outages_named
 
 # What was put in by hand must not make the other processes unreadable.
@@ -62,6 +63,8 @@ class Seen:
 
     node: Node
     at: datetime
+    version: str | None
+    """Of Chronos, as it says itself; None: it is from before it did."""
 
 
 class NodeStore:
@@ -82,6 +85,7 @@ class NodeStore:
             "draining": node.is_draining,
             "startedAt": node.started_at,
             "seenAt": now,
+            "version": VERSION,
         }
         for name in _SHOWN_NUMBERS:
             if (value := getattr(node, name)) is not None:
@@ -104,7 +108,7 @@ class NodeStore:
         query = {"seenAt": {"$gte": since}, **_READABLE}
         found = self._nodes.find(query, limit=_MOST).sort("seenAt", DESCENDING)
         return [
-            Seen(_node(document), document["seenAt"])
+            Seen(_node(document), document["seenAt"], _version(document))
             for document in found
             # An array of dates would also be found.
             if isinstance(document["seenAt"], datetime)
@@ -114,6 +118,11 @@ class NodeStore:
     def remove(self, name: str) -> None:
         """Forget a process that leaves."""
         self._nodes.delete_one({"_id": name})
+
+
+def _version(document: Mapping[str, Any]) -> str | None:
+    version = document.get("version")
+    return version if isinstance(version, str) else None
 
 
 def _node(document: Mapping[str, Any]) -> Node:

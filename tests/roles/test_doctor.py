@@ -71,7 +71,7 @@ def test_servers_that_are_well_fail_nothing(provisioned: Config, repo: Repositor
     for fact in (
         *("version 6.0", "1 of 1 healthy", "oplog: ", "the primary's clock is ", "journals"),
         *("all indexes are there", "no field that Chronos does not know", "brokers: 1"),
-        *("4 partitions", "one leads, term 7", "no dead letters", "1 × reaper"),
+        *("4 partitions", "one leads, term 7", "no dead letters", "all are version", "1 × reaper"),
     ):
         assert fact in found
     assert levels(parts["Roles"]) == {"ok"}
@@ -158,6 +158,23 @@ def test_a_register_without_roles_is_a_warning(provisioned: Config, repo: Reposi
     assert "no scheduler lives: nothing is dispatched, no template fires" in found
     assert "no executor lives: no job runs" in found
     assert "no reaper lives: nothing that was lost is found again" in found
+
+
+def test_roles_of_another_version_are_a_warning(
+    provisioned: Config, repo: Repository, mongo_server: Mongod
+) -> None:
+    now = repo.clock.now()
+    for name in ("earlier", "later"):
+        repo.nodes.report(Node(name, "reaper", now), now=now)
+    client: MongoClient[dict[str, Any]] = MongoClient(mongo_server.location)
+    with client:
+        nodes = client[provisioned.store.database]["nodes"]
+        nodes.update_one({"_id": "earlier"}, {"$unset": {"version": ""}})
+        nodes.update_one({"_id": "later"}, {"$set": {"version": "7.0.0"}})
+
+    found = [finding["text"] for finding in doctor(provisioned)[1]["Roles"]]
+
+    assert any(text.startswith("versions of Chronos: 7.0.0, unknown; this is") for text in found)
 
 
 def test_a_redis_that_may_drop_the_leaders_key_is_a_warning(

@@ -18,7 +18,7 @@ from jobs.doctor.finding import Examination, Finding, Level, examined
 from jobs.errors import ChronosError, StoreUnavailable
 from jobs.registry import known_types
 from jobs.repository import Repository
-from jobs.repository.nodes import Node
+from jobs.repository.nodes import Seen
 
 if TYPE_CHECKING:
     from chronos_site.env import Config
@@ -72,13 +72,13 @@ def _examine(
     config: Config, repository: Repository, job_types: frozenset[str]
 ) -> dict[str, list[Finding]]:
     def look_at_kafka() -> Iterator[Finding]:
-        nodes = _live_if_known(repository)
-        workers = sum(node.role == "fanout" for node in nodes)
-        return kafka.examine(config.broker, job_types, roles.executors_by_type(nodes), workers)
+        seen = _live_if_known(repository)
+        workers = sum(each.node.role == "fanout" for each in seen)
+        return kafka.examine(config.broker, job_types, roles.executors_by_type(seen), workers)
 
     def look_at_roles() -> Iterator[Finding]:
-        nodes = roles.live(repository)
-        return roles.examine(repository, nodes, fans_out=config.scheduler.fans_out)
+        seen = roles.live(repository)
+        return roles.examine(repository, seen, fans_out=config.scheduler.fans_out)
 
     parts: dict[str, Examination] = {
         "MongoDB": lambda: mongodb.examine(repository),
@@ -98,7 +98,7 @@ def _findings(look: Examination) -> list[Finding]:
     return list(examined(look))
 
 
-def _live_if_known(repository: Repository) -> list[Node]:
+def _live_if_known(repository: Repository) -> list[Seen]:
     try:
         return roles.live(repository)
     except StoreUnavailable:
