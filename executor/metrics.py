@@ -47,3 +47,7 @@ def show_from_zero(job_types: Iterable[str]) -> None:
         START_LAG_SECONDS.labels(job_type)
         for outcome in (Outcome.COMPLETED, Outcome.FAILED, Outcome.TIMED_OUT):
             JOBS.labels(job_type, outcome)
+    for reason in ("junk", "not_queued"):
+        DROPPED_MESSAGES.labels(reason)
+    for reason in ("limit", "backlog"):
+        DROPPED_LOG_LINES.labels(reason)

@@ -27,6 +27,9 @@ from tools.dashboards.model import DATASOURCE, Dashboard, Panel
 DEPLOY: Final = FOLDER.parents[1]
 MADE_BY_PROMETHEUS: Final = {"up", "ALERTS"}
 GRAFANAS_VARIABLES: Final = {"__rate_interval", "__range"}
+THEIRS: Final = ("python_", "process_")
+# It only tells the alerts what to expect.
+NOT_DRAWN: Final = {"scheduler_fans_out"}
 # The model does not have it, the Prometheus data source reads it.
 NOT_IN_THE_MODEL: Final = {"titleFormat"}
 _WORDS: Final = {"by", "on", "or", "unless", "and", "vector"}
@@ -117,7 +120,7 @@ def test_every_variable_is_declared_and_used(board: Dashboard) -> None:
 
 
 def test_every_metric_is_exported_by_a_role_or_is_a_recording_rule() -> None:
-    known = exported() | recorded() | MADE_BY_PROMETHEUS
+    known = set().union(*exported().values()) | recorded().keys() | MADE_BY_PROMETHEUS
 
     for board in DASHBOARDS:
         for panel in board.panels:
@@ -126,6 +129,30 @@ def test_every_metric_is_exported_by_a_role_or_is_a_recording_rule() -> None:
         for variable in board.variables:
             [inside] = re.findall(r"^label_values\((.*), \w+\)$", variable.query)
             assert metrics_in(inside) <= known
+
+
+def test_every_metric_of_ours_is_on_a_dashboard() -> None:
+    asked = {
+        metric
+        for board in DASHBOARDS
+        for panel in board.panels
+        for query in panel.queries
+        for metric in metrics_in(query.expression)
+    }
+    shown = asked.union(*(metrics_in(recorded()[rule]) for rule in asked & recorded().keys()))
+
+    left_out = {name for name, series in exported().items() if not series & shown}
+
+    assert {name for name in left_out if not name.startswith(THEIRS)} == NOT_DRAWN
+
+
+def test_the_panels_link_every_alert_and_nothing_else() -> None:
+    rules = _read_yaml(*(DEPLOY / "prometheus/rules").glob("*.yml"))
+    alerts = {rule["alert"] for rule in _rules(rules) if "alert" in rule}
+
+    linked = {alert for board in DASHBOARDS for panel in board.panels for alert in panel.alerts}
+
+    assert linked == alerts
 
 
 def test_the_data_source_is_the_one_that_the_panels_name() -> None:
@@ -153,19 +180,19 @@ def metrics_in(expression: str) -> set[str]:
     return set(names) - _WORDS
 
 
-def exported() -> set[str]:
-    """The names of all series that some role's `/metrics` has."""
-    found = set()
-    for metric in REGISTRY.collect():
-        suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
-        found |= {metric.name + suffix for suffix in suffixes.get(metric.type, ("",))}
-    return found
+def exported() -> Mapping[str, set[str]]:
+    """The names of the series that some role's `/metrics` has, by metric."""
+    suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
+    return {
+        metric.name: {metric.name + suffix for suffix in suffixes.get(metric.type, ("",))}
+        for metric in REGISTRY.collect()
+    }
 
 
-def recorded() -> set[str]:
-    """The names that recording rules give."""
+def recorded() -> Mapping[str, str]:
+    """What recording rules record, by the names that they give."""
     rules = _rules(_read_yaml(*(DEPLOY / "prometheus/rules").glob("*.yml")))
-    return {rule["record"] for rule in rules if "record" in rule}
+    return {rule["record"]: rule["expr"] for rule in rules if "record" in rule}
 
 
 def _rules(documents: list[Any]) -> Iterator[Mapping[str, Any]]:

@@ -70,7 +70,8 @@ API = Dashboard(
                     "0. 503 means that MongoDB does not answer; clients repeat by Retry-After.",
                     "percentunit",
                     (Query(f"({_FAILED}) / {_ALL}", "failed"),),
-                    limits=(0.01, 0.1),
+                    alerts=("ApiErrors",),
+                    limits=(0.01, 0.05),
                     highest=1,
                 ),
                 Panel(

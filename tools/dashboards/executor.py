@@ -39,7 +39,7 @@ EXECUTOR = Dashboard(
                     "below 0.1 s. One type only: it has too few executors.",
                     "s",
                     (Query(_quantile(0.95, "executor_start_lag_seconds"), "{{job_type}}"),),
-                    limits=(1, 30),
+                    limits=(1, 10),
                     alerts=("StartLag",),
                 ),
                 Panel(
@@ -92,6 +92,7 @@ EXECUTOR = Dashboard(
                             "{{job_type}}",
                         ),
                     ),
+                    alerts=("AbandonedHandlers",),
                 ),
                 Panel(
                     "Log lines not kept",
@@ -106,7 +107,6 @@ EXECUTOR = Dashboard(
                             "{{reason}}",
                         ),
                     ),
-                    empty_because="all lines of handlers were kept.",
                 ),
             ),
         ),
@@ -140,6 +140,19 @@ EXECUTOR = Dashboard(
                     (Query(_quantile(0.95, "executor_handler_seconds"), "{{job_type}}"),),
                 ),
                 Panel(
+                    "Running",
+                    "Jobs that executors run or hold, by type.",
+                    "below the slots that serve the type.",
+                    "short",
+                    (
+                        Query(
+                            f"sum by (job_type) (executor_busy{{{_TYPES}}})",
+                            "{{job_type}}",
+                        ),
+                    ),
+                    stacked=True,
+                ),
+                Panel(
                     "Messages without a job",
                     "junk: names no job. not_queued: the job was claimed, cancelled or taken back"
                     " before its message came.",
@@ -152,7 +165,6 @@ EXECUTOR = Dashboard(
                             "{{reason}}",
                         ),
                     ),
-                    empty_because="every message found its job.",
                 ),
             ),
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tools.dashboards.model import Dashboard, Kind, Panel, Query, Row, Variable
 from tools.dashboards.processes import CHRONOS, WHO
 
@@ -16,7 +18,7 @@ def lag_lines(title: str, shows: str, metric: str, normal: str, alerts: tuple[st
         normal,
         "s",
         [Query(f"{metric}:{quantile}", quantile) for quantile in ("p50", "p95", "p99")],
-        limits=(1, 30),
+        limits=(1, 10),
         alerts=alerts,
     )
 
@@ -41,7 +43,7 @@ DUE = Panel(
     "near 0; after a burst it falls steadily. Growing: too few executors of that type.",
     "short",
     (Query('chronos:jobs_due{job_type=~"$job_type"}', "{{job_type}}"),),
-    alerts=("BacklogWithoutExecutor", "Backlog"),
+    alerts=("BacklogWithoutExecutor", "Backlog", "BacklogForLong"),
 )
 LONGEST_DUE = Panel(
     "The longest wait",
@@ -53,13 +55,13 @@ LONGEST_DUE = Panel(
 )
 UNSERVED = Panel(
     "Due, and no executor serves it",
-    "Job types that have due jobs and no live executor.",
+    "Jobs that are due or queued, of types without a live executor.",
     "no line.",
     "short",
     (
         Query(
-            'chronos:jobs_due{job_type=~"$job_type"} > 0'
-            " unless on (job_type) chronos:executors_serving > 0",
+            '(chronos:jobs_due{job_type=~"$job_type"} + chronos:jobs_queued) > 0'
+            " and on (job_type) chronos:executors_serving == 0",
             "{{job_type}}",
         ),
     ),
@@ -95,7 +97,7 @@ FAILURE_RATIO = Panel(
     " MongoDB, the network, the last release.",
     "percentunit",
     (Query('chronos:failure_ratio:rate5m{job_type=~"$job_type"}', "{{job_type}}"),),
-    limits=(0.1, 0.5),
+    limits=(0.05, 0.2),
     highest=1,
     alerts=("FailureRatio",),
 )
@@ -125,17 +127,18 @@ RECOVERED = Panel(
             "{{sweep}}",
         ),
     ),
-    alerts=("LeaseLosses",),
+    alerts=("LeaseLosses", "LostMessages"),
 )
 CRON = Panel(
     "Templates",
     "Occurrences in the last minutes: runs spawned, missed (passed without a run), skipped (an"
-    " earlier run was live), and templates dead-lettered as invalid.",
-    "spawned as planned; missed and invalid 0. Skipped belongs to overlap `skip`.",
+    " earlier run was live), duplicates (spawned before), and templates dead-lettered as invalid.",
+    "spawned as planned; missed and invalid 0. Skipped belongs to overlap `skip`, some"
+    " duplicates to a change of leader.",
     "short",
     tuple(
         Query(f"sum(increase(scheduler_cron_{name}_total{{{CHRONOS}}}[$__rate_interval]))", name)
-        for name in ("spawned", "missed", "skipped", "invalid")
+        for name in ("spawned", "missed", "skipped", "invalid", "duplicates")
     ),
     alerts=("CronInvalid", "CronMissed"),
 )
@@ -150,7 +153,7 @@ LEADERS = Panel(
     limits=(1,),
     high_is_good=True,
     words={0: "nobody leads", 1: "one leads", 2: "two lead"},
-    alerts=("NoLeader",),
+    alerts=("NoLeader", "TwoLeaders"),
 )
 SATURATION = Panel(
     "How full the executors are",
@@ -161,10 +164,11 @@ SATURATION = Panel(
         Query(
             f"sum by (pool) (executor_held{{{CHRONOS}}})"
             f" / (sum by (pool) (executor_capacity{{{CHRONOS}}}) > 0)",
-            "{{pool}}",
+            "all, {{pool}}",
         ),
+        Query("chronos:fullest_executor", "the fullest process"),
     ),
-    limits=(0.8, 0.95),
+    limits=(0.8, 0.9),
     highest=1,
     alerts=("Saturation",),
 )
@@ -187,12 +191,12 @@ OVERVIEW = Dashboard(
                 Panel(
                     "Start lag, p95",
                     "From due to the start of the handler: 19 of 20 attempts start sooner.",
-                    "below 1 s; odd from 1 s, bad from 30 s.",
+                    "below 1 s; odd from 1 s, bad from 10 s.",
                     "s",
                     (Query("chronos:start_lag_seconds:p95", "p95"),),
                     kind=Kind.STAT,
                     width=6,
-                    limits=(1, 30),
+                    limits=(1, 10),
                     alerts=("StartLag",),
                 ),
                 Panel(
@@ -269,7 +273,7 @@ OVERVIEW = Dashboard(
                         ),
                     ),
                     width=12,
-                    limits=(0.1,),
+                    limits=(0.05,),
                     alerts=("StoreErrors", "BrokerErrors"),
                 ),
             ),
@@ -292,7 +296,7 @@ OVERVIEW = Dashboard(
                     width=18,
                     limits=(1,),
                     high_is_good=True,
-                    alerts=("NoReaper",),
+                    alerts=("TargetDown", "NoApi", "NoReaper"),
                 ),
                 Panel(
                     "Throughput by type",
@@ -305,9 +309,24 @@ OVERVIEW = Dashboard(
                             "{{job_type}}",
                         ),
                     ),
+                    width=12,
                     stacked=True,
                 ),
-                SERVING,
+                replace(SERVING, width=12),
+                Panel(
+                    "Versions",
+                    "Processes of each version of Chronos.",
+                    "one version; two while an upgrade rolls through.",
+                    "short",
+                    (
+                        Query(
+                            f"count by (version) (chronos_build_info{{{CHRONOS}}})",
+                            "{{version}}",
+                        ),
+                    ),
+                    width=12,
+                    stacked=True,
+                ),
                 Panel(
                     "Memory by role",
                     "Resident memory of all processes of a role. An API of several workers does"

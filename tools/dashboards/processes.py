@@ -30,6 +30,7 @@ def processes(role: str) -> tuple[Panel, ...]:
             "as many as are deployed; at least 1.",
             "short",
             (Query(f'sum(up{{{CHRONOS}, role="{role}"}})', "answer"),),
+            alerts=("TargetDown",),
             kind=Kind.STAT,
             width=6,
             limits=(1,),
@@ -79,7 +80,7 @@ def server_errors(role: str, *, kafka: bool = True) -> Panel:
         "0; some at a failover of MongoDB, which lasts seconds.",
         "suffix: calls/s",
         queries,
-        limits=(0.1,),
+        limits=(0.05,),
         alerts=("StoreErrors", "BrokerErrors") if kafka else ("StoreErrors",),
     )
 
