@@ -19,9 +19,9 @@ from django.conf import settings
 from executor.calls import AttemptError, BadPayload, call, context_for, describe
 from executor.logs import Catcher, Take
 from jobs import origin
-from jobs.executions import LogLine
+from jobs.executions import LogLine, execution_id
 from jobs.lifecycle import Job
-from jobs.logs.fields import carrying, of_attempt
+from jobs.logs.fields import attempting
 from jobs.logs.process import identify, identity
 from jobs.registry import Fail, Retry, Snooze, handlers
 from jobs.tracing import tracer
@@ -156,12 +156,13 @@ def _serve(pipe: Connection[Any, Any], parent: Mapping[str, str]) -> None:
         pipe.send("ready")
         while True:
             job, started_at, by = pipe.recv()
-            fields = of_attempt(job)
             with ExitStack() as scope:
-                scope.enter_context(carrying(fields))
+                scope.enter_context(attempting(job))
                 scope.enter_context(origin.acting_for(by))
                 scope.enter_context(tracer.joining(by.traceparent))
-                scope.enter_context(catcher.catching(fields["execution_id"], take))
+                scope.enter_context(
+                    catcher.catching(execution_id(job.id, job.claim_id or ""), take)
+                )
                 answer = _attempt(known, job, started_at)
             pipe.send(answer)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from jobs.lifecycle import Finish, Job
 from jobs.logs import events
-from jobs.logs.fields import carrying, of_attempt
+from jobs.logs.fields import attempting
 from jobs.origin import Origin, acting_for
 from jobs.tracing import spans
 from jobs.tracing.spans import Ongoing
@@ -48,7 +48,7 @@ def scope_of(job: Job, started_at: datetime) -> Iterator[Scope]:
     """
     with (
         spans.attempt(job, started_at) as span,
-        carrying(of_attempt(job)),
+        attempting(job),
         acting_for(Origin(job.request_id, span.traceparent)),
     ):
         yield Scope(span)

@@ -153,11 +153,9 @@ class Dispatcher:
         ours = [job for job in jobs if job.id in moved]
         failed = self._publisher.publish([dispatch_message(job) for job in ours])
         self._note_failures({ours[place].job_type for place in failed}, ours)
+        took = timedelta(seconds=time.monotonic() - begun)
         if failed:
             self._take_back([ours[place] for place in failed], claim_id, now)
-        if tracer.current() is not None:
-            sent = [job for place, job in enumerate(ours) if place not in failed]
-            self._trace(sent, now, timedelta(seconds=time.monotonic() - begun))
         if logger.isEnabledFor(logging.DEBUG):
             ids = [str(job.id) for job in ours]
             extra = events.JOBS_QUEUED(count=len(ids), job_ids=ids)
@@ -166,6 +164,8 @@ class Dispatcher:
             CLAIMED.labels(job_type).inc(count)
         for job in ours:
             DISPATCH_LAG_SECONDS.observe((now - job.due_at).total_seconds())
+        if tracer.current() is not None:
+            self._trace([job for place, job in enumerate(ours) if place not in failed], now, took)
         return len(ours) - len(failed)
 
     def _trace(self, jobs: Sequence[DueJob], now: datetime, took: timedelta) -> None:

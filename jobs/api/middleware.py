@@ -18,7 +18,6 @@ from jobs.logs import events
 from jobs.origin import REQUEST_ID, Origin, acting_for, request_id_from
 from jobs.tracing import spans
 from jobs.tracing.spans import Ongoing
-from jobs.tracing.traceparent import HEADER
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +36,9 @@ def know_requests(get_response: GetResponse) -> GetResponse:
     """Give each request its id and its span; both are passed on to the jobs that it makes."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        request_id = request_id_from(request.headers.get(REQUEST_ID))
-        sent = request.headers.get(HEADER)
+        # Not by `request.headers`, which reads them all first.
+        request_id = request_id_from(request.META.get("HTTP_X_REQUEST_ID"))
+        sent = request.META.get("HTTP_TRACEPARENT")
         method = request.method if request.method in _METHODS else "other"
         # Load balancers ask all the time.
         if request.path_info == "/healthz":

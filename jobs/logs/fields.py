@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import MappingProxyType
 from typing import Any, Final
 
 from jobs import origin
@@ -21,24 +20,30 @@ SOMETIMES: Final = (
 )
 """Keys that always mean the same, on the lines that they apply to."""
 
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-_carried: ContextVar[Mapping[str, Any]] = ContextVar("log_fields", default=_NOTHING)
+_attempt: ContextVar[Job | None] = ContextVar("attempt", default=None)
 
 
 @contextmanager
-def carrying(fields: Mapping[str, Any]) -> Iterator[None]:
-    """Put these on every line that this thread or asyncio task logs in the block."""
-    token = _carried.set({**_carried.get(), **fields})
+def attempting(job: Job) -> Iterator[None]:
+    """Tell of the attempt on every line that this thread or asyncio task logs in the block.
+
+    Args:
+        job: as it was claimed.
+    """
+    # The keys are made when a line is: most attempts log nothing.
+    token = _attempt.set(job)
     try:
         yield
     finally:
-        _carried.reset(token)
+        _attempt.reset(token)
 
 
 def carried() -> Mapping[str, Any]:
-    """What `carrying` says now, and on whose behalf this is."""
+    """The keys of the attempt that is being made, or of the request."""
+    if (job := _attempt.get()) is not None:
+        return of_attempt(job)
     now = origin.current()
-    return {**_of_origin(now.request_id, now.traceparent), **_carried.get()}
+    return _of_origin(now.request_id, now.traceparent)
 
 
 def of_job(job: Job) -> dict[str, str]:

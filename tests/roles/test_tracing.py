@@ -379,3 +379,20 @@ def topic(broker_config: BrokerConfig, job_type: str) -> str:
     """A topic of the test's own."""
     ensure_topics(broker_config, [job_type])
     return job_type
+
+
+def test_an_attempt_whose_end_was_decided_elsewhere_says_so(
+    spans: Callable[..., dict[str, ReadableSpan]],
+    start_executor: StartExecutor,
+    queue: InsertJobs,
+    wait_until_all: WaitUntilAll,
+    job_type: str,
+) -> None:
+    start_executor(lambda context: context.cancelled.wait(60) and None)
+
+    jobs = queue(1, traceparent=SAMPLED, timeout_seconds=0.1, max_attempts=1)
+    wait_until_all(jobs, Status.DLQ)
+
+    span = spans(f"attempt {job_type}")[f"attempt {job_type}"]
+    assert attributes_of(span)["chronos.outcome"] == "taken_away"
+    assert not span.status.is_ok
