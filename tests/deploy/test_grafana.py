@@ -60,22 +60,24 @@ def test_grafanas_own_model_knows_every_field(board: Dashboard) -> None:
 
 
 @each_dashboard
-def test_no_two_panels_overlap_and_none_leaves_the_grid(board: Dashboard) -> None:
+def test_no_two_panels_overlap_and_each_line_is_full(board: Dashboard) -> None:
     places = [panel["gridPos"] for panel in board.document()["panels"]]
 
-    for place in places:
-        assert place["x"] + place["w"] <= 24
+    for line in {place["y"] for place in places}:
+        assert sum(place["w"] for place in places if place["y"] == line) == 24
     for one, other in combinations(places, 2):
         beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
         above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
         assert beside or above
 
 
-def test_uids_are_unique_and_so_are_the_numbers_of_panels() -> None:
+def test_uids_are_unique_and_so_are_numbers_and_titles_of_panels() -> None:
     assert len({board.uid for board in DASHBOARDS}) == len(DASHBOARDS)
     for board in DASHBOARDS:
         numbers = [panel["id"] for panel in board.document()["panels"]]
         assert len(set(numbers)) == len(numbers)
+        titles = [panel.title for panel in board.panels]
+        assert len(set(titles)) == len(titles)
 
 
 @each_dashboard

@@ -130,6 +130,7 @@ EXECUTOR = Dashboard(
                         ),
                     ),
                     alerts=("Saturation",),
+                    width=12,
                 ),
                 Panel(
                     "Time in the handler, p95",
@@ -138,10 +139,11 @@ EXECUTOR = Dashboard(
                     " and the same executors do less.",
                     "s",
                     (Query(_quantile(0.95, "executor_handler_seconds"), "{{job_type}}"),),
+                    width=12,
                 ),
                 Panel(
                     "Running",
-                    "Jobs that executors run or hold, by type.",
+                    "Jobs that executors run, by type.",
                     "below the slots that serve the type.",
                     "short",
                     (
@@ -151,6 +153,7 @@ EXECUTOR = Dashboard(
                         ),
                     ),
                     stacked=True,
+                    width=12,
                 ),
                 Panel(
                     "Messages without a job",
@@ -165,6 +168,7 @@ EXECUTOR = Dashboard(
                             "{{reason}}",
                         ),
                     ),
+                    width=12,
                 ),
             ),
         ),

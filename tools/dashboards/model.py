@@ -17,7 +17,7 @@ SCHEMA_VERSION: Final = 41
 DATASOURCE: Final = {"type": "prometheus", "uid": "prometheus"}
 """As `deploy/grafana/provisioning/datasources` names it."""
 TAG: Final = "chronos"
-RUNBOOK: Final = "${runbook}"
+RUNBOOK: Final = "${runbook:raw}"
 """A variable of each dashboard: a site that serves the docs elsewhere changes it in one place."""
 RUNBOOK_URL: Final = "https://github.com/chronos/chronos/blob/main/docs/runbook.md"
 
@@ -55,7 +55,7 @@ class Panel:
         unit: Grafana's id of it, such as `s`; `suffix: jobs/s` is one too.
         queries: at least one.
         kind: how it is drawn.
-        width: of 24 columns.
+        width: of 24 columns; more where its line has room left.
         limits: from where on a value is bad; of two, from where on it is odd, and then bad.
         high_is_good: whether values below the limits are the bad ones.
         words: what is written instead of a value.
@@ -283,7 +283,7 @@ class Dashboard:
         }
 
     def _placed(self) -> Iterator[Json]:
-        """Rows below each other; in each, lines of panels that are equally high."""
+        """Rows below each other; in each, lines of panels that are equally high and fill it."""
         number = y = 0
         for row in self.rows:
             number += 1
@@ -298,12 +298,13 @@ class Dashboard:
             y += 1
             for line in _lines(row.panels):
                 height = max(panel.height for panel in line)
+                asked = sum(panel.width for panel in line)
                 x = 0
                 for panel in line:
                     number += 1
-                    place = {"x": x, "y": y, "w": panel.width, "h": height}
-                    yield panel.document(number, place)
-                    x += panel.width
+                    width = panel.width * _GRID // asked
+                    yield panel.document(number, {"x": x, "y": y, "w": width, "h": height})
+                    x += width
                 y += height
 
 

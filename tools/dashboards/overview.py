@@ -200,7 +200,7 @@ OVERVIEW = Dashboard(
                     alerts=("StartLag",),
                 ),
                 Panel(
-                    "Due and still waiting",
+                    "Due now",
                     "Pending jobs of all chosen types whose time has come.",
                     "below 100; a burst may be more for a while.",
                     "short",
@@ -216,7 +216,7 @@ OVERVIEW = Dashboard(
                     alerts=("Backlog",),
                 ),
                 Panel(
-                    "The longest wait",
+                    "The longest wait now",
                     "How long the job that waits longest is due.",
                     "below 30 s; bad from 5 minutes.",
                     "s",
@@ -339,6 +339,7 @@ OVERVIEW = Dashboard(
                             "{{role}}",
                         ),
                     ),
+                    width=12,
                 ),
             ),
         ),
