@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -26,7 +27,7 @@ from jobs.lifecycle import Job
 from jobs.repository import Repository
 from tests.builders import a_job, a_template
 from tests.conftest import Servers
-from tests.monitoring import Watcher
+from tests.monitoring import DEPLOYED, Watcher, read
 from tests.processes import RoleProcess, environment_for
 from tests.waiting import wait_for
 from tools.dashboards.files import DASHBOARDS
@@ -210,6 +211,18 @@ def test_the_choices_of_each_dashboard_are_found(watched: Watched) -> None:
             [(selector, label)] = re.findall(r"^label_values\((.*), (\w+)\)$", variable.query)
             found = watched.prometheus.query(selector)
             assert any(label in series["metric"] for series in found), variable.query
+
+
+def test_every_recording_rule_records_something(watched: Watched) -> None:
+    """After the panels: by then there was work and trouble."""
+    rules = read(DEPLOYED / "rules/recording.yml")["groups"][0]["rules"]
+
+    for rule in rules:
+        wait_for(
+            partial(watched.prometheus.query, rule["record"]),
+            deadline=PATIENCE,
+            show=partial(str, rule["record"]),
+        )
 
 
 def _as_grafana_asks(expression: str) -> str:
