@@ -165,6 +165,22 @@ def test_the_data_source_is_the_one_that_the_panels_name() -> None:
     assert {"type": source["type"], "uid": source["uid"]} == DATASOURCE
 
 
+def test_compose_puts_the_files_where_grafana_and_its_provisioning_look() -> None:
+    [compose] = _read_yaml(DEPLOY.parent / "docker-compose.yml")
+    grafana, prometheus = compose["services"]["grafana"], compose["services"]["prometheus"]
+    [provider] = _read_yaml(DEPLOY / "grafana/provisioning/dashboards/chronos.yml")[0]["providers"]
+    [source] = _read_yaml(DEPLOY / "grafana/provisioning/datasources/prometheus.yml")[0][
+        "datasources"
+    ]
+
+    assert {
+        "./deploy/grafana/provisioning:/etc/grafana/provisioning:ro",
+        f"./deploy/grafana/dashboards:{provider['options']['path']}:ro",
+    } <= set(grafana["volumes"])
+    assert source["url"] == "http://prometheus:9090"
+    assert set(grafana["networks"]) & set(prometheus["networks"])
+
+
 def test_grafana_knows_how_often_prometheus_scrapes() -> None:
     """`$__rate_interval` is four times that, and a rate over less than two samples is nothing."""
     [source] = _read_yaml(DEPLOY / "grafana/provisioning/datasources/prometheus.yml")[0][
