@@ -16,6 +16,7 @@ import executor.metrics  # noqa: F401
 import jobs.api.middleware  # noqa: F401
 import reaper.metrics  # noqa: F401
 import scheduler.metrics  # noqa: F401
+from jobs.logs import events
 from tests.monitoring import DEPLOYED, ROLES, read, seconds
 from tools import debian
 
@@ -145,6 +146,14 @@ def test_every_query_of_the_runbook_asks_for_what_there_is() -> None:
     assert queries
     for query in queries:
         assert selectors(query).keys() <= exported() | RECORDED | MADE_BY_PROMETHEUS
+
+
+def test_every_event_of_the_runbook_is_one_that_is_logged() -> None:
+    page = (ROOT / "docs/runbook.md").read_text()
+    named = set(re.findall(r"`(\w+\.\w+)`", page)) - {"alerts.yml", "context.cancelled"}
+
+    assert named
+    assert named <= {each.name for each in vars(events).values() if isinstance(each, events.Event)}
 
 
 def test_the_role_of_a_process_is_read_off_the_name_that_found_it() -> None:
