@@ -68,9 +68,11 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then
 end
 """
 
-# Seconds: to connect, and for each answer of the handshake, which cannot be given up early; between
-# two looks at whether an answer is still wanted; to give a term back; between two looks at the key.
+# Seconds: to connect, and for each answer of the handshake, which cannot be given up early; the
+# same with TLS; between two looks at whether an answer is still wanted; to give a term back;
+# between two looks at the key.
 _CONNECT_TIMEOUT: Final = 0.3
+_HANDSHAKE_TIMEOUT: Final = 1.0
 _LOOK: Final = 0.1
 _RESIGNATION: Final = 0.5
 _SHORTEST_WAIT: Final = 0.01
@@ -176,14 +178,15 @@ class _Server:
     """Where Redis is."""
 
     def __init__(self, url: str) -> None:
+        self._patience = _HANDSHAKE_TIMEOUT if url.startswith("rediss:") else _CONNECT_TIMEOUT
         try:
             options = parse_url(url)  # type: ignore[no-untyped-call]
             self._connection_class = options.pop("connection_class", Connection)
             self._options = options | {
                 "protocol": 2,
                 "driver_info": None,
-                "socket_connect_timeout": _CONNECT_TIMEOUT,
-                "socket_timeout": _CONNECT_TIMEOUT,
+                "socket_connect_timeout": self._patience,
+                "socket_timeout": self._patience,
                 "decode_responses": False,
                 "health_check_interval": 0,
                 "retry_on_timeout": False,
@@ -206,7 +209,7 @@ class _Server:
             ElectionUnavailable: refused, now and later.
         """
         connection = self._connection_class(**self._options)
-        connection.socket_connect_timeout = max(0.01, min(_CONNECT_TIMEOUT, deadline - uptime()))
+        connection.socket_connect_timeout = max(0.01, min(self._patience, deadline - uptime()))
         try:
             connection.connect()
             yield _Line(connection)

@@ -99,6 +99,7 @@ CALLS: Final[Mapping[str, Call]] = {
         "noop", since=NOW, until=NOW + LEASE, limit=1
     ),
     "dispatch.queue": lambda repo: repo.dispatch.queue([JOB.id], claim_id="q", now=NOW),
+    "dispatch.traceparents": lambda repo: repo.dispatch.traceparents([JOB.id]),
     "dispatch.release": lambda repo: repo.dispatch.release([JOB.id], claim_id="q", now=NOW),
     "dispatch.in_flight": lambda repo: repo.dispatch.in_flight(),
     "dispatch.watch": watch,
@@ -121,6 +122,12 @@ CALLS: Final[Mapping[str, Call]] = {
         lambda repo: in_transaction(repo.jobs._jobs, partial(repo.executions.replace, [EXECUTION]))
     ),
     "executions.find": lambda repo: repo.executions.find(EXECUTION.id),
+    "facts.version": lambda repo: repo.facts.version(),
+    "facts.clock_offset": lambda repo: repo.facts.clock_offset(),
+    "facts.replica_set": lambda repo: repo.facts.replica_set(),
+    "facts.oplog": lambda repo: repo.facts.oplog(),
+    "facts.indexes": lambda repo: repo.facts.indexes(),
+    "facts.unknown_fields": lambda repo: repo.facts.unknown_fields(),
     "executions.page": lambda repo: repo.executions.page(Wanted(tenant_id="tenant-a"), limit=1),
     "attempt_logs.append": lambda repo: repo.attempt_logs.append(
         [LogBatch(EXECUTION.id, 0, [])], now=NOW
