@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 import pymongo
 from pymongo import MongoClient
@@ -200,12 +199,14 @@ def _offset(client: MongoClient[dict[str, Any]]) -> timedelta:
 
 def _address_of(member: str, uri: str) -> str:
     """The address of one member, reached as `uri` reaches all of them."""
-    parts = urlsplit(uri)
-    user, at, _ = parts.netloc.rpartition("@")
-    query = parts.query
-    if parts.scheme == "mongodb+srv":
+    # urlsplit of newer Pythons refuses an IPv6 address behind another host.
+    scheme, _, rest = uri.partition("://")
+    authority, _, query = rest.partition("?")
+    hosts, _, database = authority.partition("/")
+    user, at, _ = hosts.rpartition("@")
+    if scheme == "mongodb+srv":
         query = f"tls=true&authSource=admin&{query}" if query else "tls=true&authSource=admin"
-    return urlunsplit(("mongodb", f"{user}{at}{member}", parts.path or "/", query, ""))
+    return f"mongodb://{user}{at}{member}/{database}{'?' if query else ''}{query}"
 
 
 def _members(found: Sequence[Mapping[str, Any]]) -> Iterator[Member]:
