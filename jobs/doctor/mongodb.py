@@ -25,6 +25,15 @@ def examine(repository: Repository) -> Iterator[Finding]:
         yield fail(f"version {version}", "Upgrade to 6.0 or later.")
     else:
         yield ok(f"version {version}")
+    if repository.facts.is_sharded():
+        yield ok("a sharded cluster: its shards tell about members and oplog")
+        yield _compared("the router's clock", repository.facts.clock_offset())
+    else:
+        yield from examined(lambda: _set(repository))
+    yield from examined(lambda: _indexes(repository))
+
+
+def _set(repository: Repository) -> Iterator[Finding]:
     for part in (_members, _oplog):
         try:
             yield from part(repository)
@@ -33,8 +42,7 @@ def examine(repository: Repository) -> Iterator[Finding]:
                 f"its {part.__name__.strip('_')} cannot be seen: the user lacks the right",
                 "Grant clusterMonitor, and read on the database local.",
             )
-    yield from examined(lambda: _clock(repository))
-    yield from examined(lambda: _indexes(repository))
+    yield from _clock(repository)
 
 
 def _members(repository: Repository) -> Iterator[Finding]:

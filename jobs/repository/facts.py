@@ -12,7 +12,9 @@ from typing import Any, Final
 import pymongo
 from pymongo import MongoClient
 from pymongo.database import Database
+from pymongo.errors import OperationFailure
 
+from jobs.errors import ConfigError
 from jobs.repository.documents import FIELDS
 from jobs.repository.indexes import COLLECTIONS, NEWEST, OBSOLETE
 from jobs.repository.outages import outages_named
@@ -20,6 +22,11 @@ from jobs.repository.outages import outages_named
 _PATIENCE: Final = 5
 """Seconds for each question."""
 _SAMPLE: Final = 1000
+# https://www.mongodb.com/docs/manual/reference/error-codes/
+_NO_SUCH_COLLECTION: Final = 26
+_NO_REPLICATION: Final = 76
+# https://www.mongodb.com/docs/manual/reference/command/hello/#sharded-instances
+_ROUTER: Final = "isdbgrid"
 _SECONDARY_OR_PRIMARY: Final = frozenset({1, 2})
 
 
@@ -82,6 +89,11 @@ class Facts:
         with _asking():
             return str(self._client.admin.command("buildInfo")["version"])
 
+    def is_sharded(self) -> bool:
+        """Whether a router answers, which tells nothing about members."""
+        with _asking():
+            return self._client.admin.command("hello").get("msg") == _ROUTER
+
     def clock_offset(self, member: str | None = None) -> timedelta:
         """How far the clock of the primary, or of a member, is ahead of this host's.
 
@@ -97,10 +109,22 @@ class Facts:
             return _offset(client)
 
     def replica_set(self) -> ReplicaSet:
-        """Members and majority. Needs the right to ask (`clusterMonitor`)."""
-        with _asking():
-            status = self._client.admin.command("replSetGetStatus")
-            config = self._client.admin.command("replSetGetConfig")["config"]
+        """Members and majority. Needs the right to ask (`clusterMonitor`).
+
+        Raises:
+            ConfigError: it is none.
+        """
+        try:
+            with _asking():
+                status = self._client.admin.command("replSetGetStatus")
+                config = self._client.admin.command("replSetGetConfig")["config"]
+        except OperationFailure as exc:
+            if exc.code != _NO_REPLICATION:
+                raise
+            raise ConfigError(
+                "MongoDB is no replica set, which change streams and transactions need. Start it "
+                "with --replSet, also where it is alone."
+            ) from exc
         return ReplicaSet(
             status["set"],
             tuple(_members(status["members"])),
@@ -162,7 +186,7 @@ class Facts:
                         "cursor": {"batchSize": 1000},
                     }
                 )
-        except pymongo.errors.OperationFailure as exc:
+        except OperationFailure as exc:
             if exc.code != _NO_SUCH_COLLECTION:
                 raise
             return {}, set()
@@ -176,9 +200,6 @@ class Facts:
             if "buildUUID" in index:
                 building.add(spec["name"])
         return there, building
-
-
-_NO_SUCH_COLLECTION: Final = 26
 
 
 @contextmanager

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 from django.test import override_settings
 from pymongo import MongoClient
@@ -17,6 +19,7 @@ from redis import Redis as Client
 
 from chronos_site.env import BrokerConfig, Config, ElectionConfig, StoreConfig
 from devstack.mongo import Mongod
+from devstack.process import accepts
 from devstack.redis import Redis
 from jobs.broker.topics import ensure_topics, topics_for
 from jobs.doctor import kafka
@@ -190,6 +193,33 @@ def test_a_redis_that_may_drop_the_leaders_key_is_a_warning(
     [*_, policy] = doctor(config)[1]["Redis"]
     assert policy["level"] == "warn"
     assert policy["remedy"] == "Set maxmemory-policy to noeviction."
+
+
+class Alone(Mongod):
+    """A mongod that is in no replica set."""
+
+    def command(self) -> list[str]:
+        return [part for part in super().command() if not part.startswith("--replSet")]
+
+    def answers(self) -> bool:
+        return accepts(self.port)
+
+
+def test_a_mongodb_without_a_replica_set_fails(provisioned: Config, tmp_path: Path) -> None:
+    mongod = Alone(tmp_path / "alone", binary=settings.ENV["MONGOD_BIN"], cache_gb=0.25)
+    mongod.start()
+    try:
+        mongod.wait_ready()
+        store = StoreConfig(f"mongodb://{mongod.address}/", "chronos")
+
+        status, parts = doctor(replace(provisioned, store=store))
+    finally:
+        mongod.kill()
+
+    assert status == 1
+    found = [finding["text"] for finding in parts["MongoDB"] if finding["level"] == "fail"]
+    assert any("is no replica set" in text for text in found)
+    assert any("indexes are missing" in text for text in found)
 
 
 def test_a_member_is_known_by_its_name(repo: Repository) -> None:

@@ -123,6 +123,7 @@ CALLS: Final[Mapping[str, Call]] = {
     ),
     "executions.find": lambda repo: repo.executions.find(EXECUTION.id),
     "facts.version": lambda repo: repo.facts.version(),
+    "facts.is_sharded": lambda repo: repo.facts.is_sharded(),
     "facts.clock_offset": lambda repo: repo.facts.clock_offset(),
     "facts.replica_set": lambda repo: repo.facts.replica_set(),
     "facts.oplog": lambda repo: repo.facts.oplog(),
