@@ -19,7 +19,7 @@ DATASOURCE: Final = {"type": "prometheus", "uid": "prometheus"}
 TAG: Final = "chronos"
 RUNBOOK: Final = "${runbook:raw}"
 """A variable of each dashboard: a site that serves the docs elsewhere changes it in one place."""
-RUNBOOK_URL: Final = "https://github.com/chronos/chronos/blob/main/docs/runbook.md"
+RUNBOOK_URL: Final = "https://chronos.example.com/docs/runbook.md"
 
 _GRID: Final = 24
 _GOOD, _ODD, _BAD = "blue", "orange", "dark-red"
