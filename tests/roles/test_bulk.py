@@ -71,7 +71,7 @@ def ended(repo: Repository, operation: Operation) -> Operation:
     return now_of(repo, operation)
 
 
-def test_an_operation_is_begun_within_a_second(
+def test_an_operation_is_begun_without_waiting_for_a_sweep(
     repo: Repository, dead: Callable[[int], list[Job]], start_runner: StartRunner
 ) -> None:
     start_runner()
@@ -82,7 +82,7 @@ def test_an_operation_is_begun_within_a_second(
 
     assert (over.state, over.done, over.total) == (State.COMPLETED, 250, 250)
     assert over.ended_at is not None
-    assert over.ended_at - over.started_at < timedelta(seconds=2)
+    assert over.ended_at - over.started_at < timedelta(seconds=10)
     assert {repo.jobs.get(job.id).status for job in jobs} == {Status.PENDING}
 
 

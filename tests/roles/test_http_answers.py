@@ -209,7 +209,7 @@ def test_headers_that_drip_are_given_up_when_the_time_is_over(start_target: Star
     began = time.monotonic()
     failure = failed(attempt(http_job(target.url, timeoutSeconds=0.5)))
 
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     assert not failure.is_final
     assert failure.error_class == "Timeout"
     assert str(failure) == f"127.0.0.1:{target.port} did not answer within 0.5 s"
@@ -222,7 +222,7 @@ def test_a_body_that_drips_is_cut_when_the_time_is_over(start_target: StartTarge
     began = time.monotonic()
     response = done(attempt(http_job(target.url, timeoutSeconds=0.5))).response
 
-    assert 0.5 <= time.monotonic() - began < 2
+    assert 0.5 <= time.monotonic() - began < 5
     assert response is not None
     assert set(response.excerpt) == {"a"}
     assert target.left.wait(5)

@@ -94,7 +94,7 @@ def test_many_pauses_end_in_several_steps(repo: Repository, resuming: Resuming) 
 def test_the_end_of_a_pause_wakes_the_scheduler(
     repo: Repository, start_scheduler: Callable[..., Scheduler]
 ) -> None:
-    """Within a second, also of a pause that begins while it sleeps: its tick is 20 s."""
+    """Well within its tick of 20 s, also of a pause that begins while it sleeps."""
     early, late = (a_template(cron="0 0 1 1 *", scheduled_at=FAR) for _ in range(2))
     repo.jobs.insert([early, late])
     now = repo.clock.now()
@@ -109,4 +109,4 @@ def test_the_end_of_a_pause_wakes_the_scheduler(
     for template_id, end in until.items():
         resumed = repo.jobs.get(template_id)
         assert resumed.status is Status.PENDING
-        assert timedelta(0) <= resumed.updated_at - end < timedelta(seconds=1)
+        assert timedelta(0) <= resumed.updated_at - end < timedelta(seconds=5)

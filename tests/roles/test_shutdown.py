@@ -82,7 +82,7 @@ def test_a_handler_that_outlives_the_drain_is_told_and_handed_back(
     [job] = wait_until_all(jobs, Status.PENDING)
     let_go.set()
     assert noticed.wait(1)
-    assert 0.5 < took < 4
+    assert 0.5 < took < 15
     assert job.attempts == 0
     assert job.result is None
     assert [attempt.outcome for attempt in job.history] == [Outcome.HANDED_BACK]

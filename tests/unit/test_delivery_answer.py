@@ -89,6 +89,6 @@ def test_long_secrets_take_little_time() -> None:
     secrets = [f"{number}{'//0' * 2_700}" for number in range(20)]
     body = b"0//" * (EXCERPT_BYTES // 3)
 
-    begun = time.perf_counter()
+    begun = time.thread_time()
     excerpt(body, {}, secrets)
-    assert time.perf_counter() - begun < 0.5
+    assert time.thread_time() - begun < 0.5
