@@ -67,6 +67,7 @@ class Announcer:
         except StoreUnavailable as exc:
             logger.warning(
                 "the reaper will announce %d dead letters again: %s",
-                *(len(arrived), exc),
+                len(arrived),
+                exc,
                 extra=events.DEAD_LETTERS_UNANNOUNCED(count=len(arrived), error=exc),
             )

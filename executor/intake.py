@@ -161,7 +161,8 @@ class Intake:
             now = self._repository.clock.now()
             logger.warning(
                 "%d messages came in the topic of %s",
-                *(len(strays), self._job_type),
+                len(strays),
+                self._job_type,
                 extra=events.MESSAGES_STRAY(count=len(strays), job_type=self._job_type),
             )
             persist(lambda: self._repository.claims.hand_back(claims, now=now), stop=self._stop)

@@ -76,7 +76,8 @@ class RoleCommand(BaseCommand):
                 if not stop.is_set():
                     logger.info(
                         "%s starts, probes on port %d",
-                        *(name, probes.port),
+                        name,
+                        probes.port,
                         extra=events.ROLE_STARTED(),
                     )
                     self.work(Duty(name, config, repository, stop, options))

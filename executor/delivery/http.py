@@ -87,7 +87,9 @@ class HttpSender:
                 raise failure from None
         logger.info(
             "%s to %s: %s",
-            *(delivery.method, host, _named(answer.status)),
+            delivery.method,
+            host,
+            _named(answer.status),
             extra=events.DELIVERY_ANSWERED(target=host, status=answer.status),
         )
         span.set({"http.response.status_code": answer.status})

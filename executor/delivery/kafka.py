@@ -68,7 +68,9 @@ class KafkaSender:
             raise AttemptError(problem, error_class="MessageUnconfirmed")
         logger.info(
             "to %s, partition %d, offset %d",
-            *(message.topic, receipt.partition, receipt.offset),
+            message.topic,
+            receipt.partition,
+            receipt.offset,
             extra=events.DELIVERY_SENT(target=message.topic),
         )
         return Delivered(dumps({"partition": receipt.partition, "offset": receipt.offset}))

@@ -78,7 +78,9 @@ def measure_requests(get_response: GetResponse) -> GetResponse:
         seconds = time.perf_counter() - started
         logger.debug(
             "%s %s: %d",
-            *(method, route, response.status_code),
+            method,
+            route,
+            response.status_code,
             extra=events.REQUEST_ANSWERED(
                 method=method,
                 route=route,

@@ -128,6 +128,7 @@ def _readable(documents: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
         except (KeyError, TypeError, ValueError) as exc:
             logger.warning(
                 "left out of the audit log's list: %r: %s",
-                *(document["_id"], exc),
+                document["_id"],
+                exc,
                 extra=events.RECORD_UNREADABLE(error=exc),
             )
