@@ -16,6 +16,7 @@ from pymongo import MongoClient
 from chronos_site.env import BrokerConfig
 from devstack.kafka import Kafka
 from devstack.mongo import Mongod
+from devstack.process import free_port
 from jobs.broker.outbox import Outbox, Receipt
 from jobs.broker.publisher import Publisher
 from jobs.broker.subscription import Subscription
@@ -86,6 +87,18 @@ def test_roles_without_topics_say_which_command_makes_them_and_make_none(
         assert "Run: python manage.py migrate" in role.output
 
     assert generous.topics() == set()
+
+
+def test_migrate_without_kafka_fails_where_topics_are_required(
+    start_role: Start, repo: Repository
+) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+
+    for arguments, status in (((), 0), (("--require-topics",), 1)):
+        role = start_role("migrate", *arguments, KAFKA_BROKERS=nobody)
+        assert role.wait() == status, role.output
+        assert "The topics were not created." in role.output
+        assert "Then run migrate again." in role.output
 
 
 def test_a_topic_that_is_missing_is_made_by_none_of_our_clients(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate
 
 from jobs.broker.topics import ensure_topics, topics_for
@@ -21,6 +21,14 @@ class Command(migrate.Command):
     """Prepares MongoDB and Kafka. Repeatable; roles never do it by themselves."""
 
     help = f"{migrate.Command.help} Then creates the indexes and the Kafka topics that are missing."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--require-topics",
+            action="store_true",
+            help="fail where Kafka does not make the topics, so that a deployment tries again",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         config: Config = settings.CHRONOS
@@ -39,13 +47,18 @@ class Command(migrate.Command):
             raise CommandError(str(exc)) from exc
         finally:
             repository.close()
-        self._provision_topics(config, job_types)
+        self._provision_topics(config, job_types, is_required=options["require_topics"])
 
-    def _provision_topics(self, config: Config, job_types: frozenset[str]) -> None:
+    def _provision_topics(
+        self, config: Config, job_types: frozenset[str], *, is_required: bool
+    ) -> None:
         try:
             created = ensure_topics(config.broker, topics_for(job_types))
         except BrokerUnavailable as exc:
-            # The API works without Kafka.
-            self.stderr.write(f"The topics were not created. {exc} Then run migrate again.")
+            problem = f"The topics were not created. {exc} Then run migrate again."
+            if is_required:
+                raise CommandError(problem) from exc
+            # The API works without Kafka, and so do the tests of many a project.
+            self.stderr.write(problem)
         else:
             self.stdout.write(f"Kafka topics created: {', '.join(created) or 'none were missing'}.")
