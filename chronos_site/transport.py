@@ -123,7 +123,7 @@ class Address:
         scheme, _, rest = url.partition("://")
         authority, _, query = rest.partition("?")
         credentials, _, hosts = authority.partition("/")[0].rpartition("@")
-        options = {name.lower(): value for name, value in parse_qsl(query)}
+        options = {name.lower(): value for name, value in parse_qsl(query.replace(";", "&"))}
         names = tuple(_host_of(host) for host in hosts.split(","))
         return cls(scheme, names, bool(credentials), options)
 

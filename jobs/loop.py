@@ -17,6 +17,7 @@ from jobs.errors import (
     StoreUnavailable,
 )
 from jobs.logs import events
+from jobs.metrics import STEP_ERRORS
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +46,10 @@ class Patience:
 
     def bear(self, error: Exception) -> None:
         """Wait a little longer than the last time, or until stop."""
+        expected = isinstance(error, StoreUnavailable | BrokerUnavailable | ElectionUnavailable)
+        if not expected:
+            STEP_ERRORS.inc()
         if not self._pause:
-            expected = isinstance(error, StoreUnavailable | BrokerUnavailable | ElectionUnavailable)
             logger.warning(
                 "trying again until it works: %s",
                 error,

@@ -16,6 +16,9 @@ MILLISECONDS_TO_HOURS: Final = (
 
 STORE_ERRORS: Final = Counter("store_errors", "Calls that ended with MongoDB unavailable.")
 BROKER_ERRORS: Final = Counter("broker_errors", "Calls that ended with Kafka unavailable.")
+STEP_ERRORS: Final = Counter(
+    "step_errors", "Steps that failed by anything but a server's absence, and are repeated."
+)
 
 # Of several processes of the API each says the same.
 _BUILD: Final = Gauge(

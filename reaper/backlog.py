@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from jobs.errors import StoreUnavailable
 from jobs.repository import Repository
 from reaper.metrics import EXECUTORS_SERVING, JOBS_DUE, JOBS_QUEUED, OLDEST_DUE_SECONDS
 
@@ -48,7 +47,7 @@ class BacklogGauges:
         now = self._repository.clock.now()
         try:
             self._show(now)
-        except StoreUnavailable:
+        except Exception:
             if now - self._counted_at > _KEPT:
                 self._keep(frozenset())
             raise

@@ -26,3 +26,7 @@ JOBS_QUEUED = Gauge("jobs_queued", "Jobs on their way to an executor.", ["job_ty
 EXECUTORS_SERVING = Gauge(
     "executors_serving", "Live executors that take jobs of the type.", ["job_type"]
 )
+TEMPLATES_OVERDUE_SECONDS = Gauge(
+    "templates_overdue_seconds",
+    "For how long the longest waiting template should have fired; 0: none should have.",
+)

@@ -15,8 +15,9 @@ from jobs.errors import StoreUnavailable
 from jobs.lifecycle import Finish, Job, Outcome
 from jobs.logs import events
 from jobs.messages import dead_letter_message
+from jobs.metrics import STEP_ERRORS
 from jobs.repository import Repository
-from reaper.metrics import JOBS_BY_STATUS, RECOVERED
+from reaper.metrics import JOBS_BY_STATUS, RECOVERED, TEMPLATES_OVERDUE_SECONDS
 
 if TYPE_CHECKING:
     from chronos_site.env import ReaperConfig
@@ -62,6 +63,7 @@ class Reaper:
             self._take_back,
             self._announce,
             self._take_census,
+            self._look_at_templates,
         ):
             try:
                 more = sweep(now) or more
@@ -69,6 +71,7 @@ class Reaper:
                 self._had_outage = True
                 raise
             except Exception:
+                STEP_ERRORS.inc()
                 logger.exception("a sweep failed", extra=events.SWEEP_FAILED())
         return more
 
@@ -122,6 +125,12 @@ class Reaper:
     def _take_census(self, now: datetime) -> bool:
         for status, count in self._repository.census.by_status(limit=_COUNT_LIMIT).items():
             JOBS_BY_STATUS.labels(status).set(count)
+        return False
+
+    def _look_at_templates(self, now: datetime) -> bool:
+        due_at = self._repository.templates.next_due()
+        late = now - due_at if due_at else timedelta(0)
+        TEMPLATES_OVERDUE_SECONDS.set(max(0.0, late.total_seconds()))
         return False
 
 

@@ -51,17 +51,22 @@ class Census:
             limit: types, at most.
         """
         found: list[str] = []
-        while len(found) < limit:
+        last = ""
+        for _ in range(limit):
+            # In the order of the index. To be asked for, it would be a sort in memory as soon as
+            # an edit by hand has made a list of some type.
             next_one = self._jobs.find_one(
-                {**_PENDING, "jobType": {"$gt": found[-1] if found else ""}},
-                {"jobType": True},
-                sort=[("jobType", ASCENDING)],
-                hint=DISPATCH,
+                {**_PENDING, "jobType": {"$gt": last}}, {"jobType": True}, hint=DISPATCH
             )
-            # An edit by hand may have made a list of it.
-            if next_one is None or not isinstance(next_one["jobType"], str):
+            if next_one is None:
                 break
-            found.append(next_one["jobType"])
+            job_type = next_one["jobType"]
+            if isinstance(job_type, list):
+                # Found by each of its members.
+                last = min(each for each in job_type if isinstance(each, str) and each > last)
+            else:
+                last = job_type
+                found.append(job_type)
         return found
 
     @outages_named()

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import pytest
 from prometheus_client import REGISTRY
+from pymongo.collection import Collection
+from pymongo.errors import OperationFailure
 
 from chronos_site.env import StoreConfig
 from devstack.mongo import Mongod
 from jobs.errors import StoreUnavailable
 from jobs.lifecycle import Job
 from jobs.repository import Repository
+from jobs.repository.indexes import DISPATCH, TEMPLATES_DUE
 from jobs.repository.nodes import Node
 from reaper import backlog
 from reaper.backlog import BacklogGauges
+from reaper.reaper import Reaper
+from scheduler.scheduler import Scheduler
+from tests.builders import a_template
+from tests.waiting import wait_for
 
 Insert = Callable[..., list[Job]]
+Documents = Collection[dict[str, Any]]
 
 HOUR: Final = timedelta(hours=1)
 
@@ -121,3 +129,49 @@ def test_without_mongodb_figures_are_kept_for_a_minute(
         gauges.count()
     assert shown("jobs_due", name) is None
     repo.close()
+
+
+def test_figures_that_cannot_be_counted_for_any_reason_are_kept_for_a_minute(
+    repo: Repository, documents: Documents, job_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gauges = BacklogGauges(repo, [job_type])
+    gauges.count()
+    documents.drop_index(DISPATCH)
+    monkeypatch.setattr(backlog, "_KEPT", timedelta(0))
+
+    with pytest.raises(OperationFailure):
+        gauges.count()
+
+    assert shown("jobs_due", job_type) is None
+
+
+def test_a_template_that_should_have_fired_is_shown(
+    repo: Repository, make_reaper: Callable[..., Reaper]
+) -> None:
+    now = repo.clock.now()
+    template = a_template(scheduled_at=now - HOUR)
+    repo.jobs.insert([template])
+
+    make_reaper().run_once(now)
+    assert REGISTRY.get_sample_value("templates_overdue_seconds") == HOUR.total_seconds()
+
+    repo.interventions.cancel(template.id, now=now)
+    make_reaper().run_once(now)
+    assert REGISTRY.get_sample_value("templates_overdue_seconds") == 0
+
+
+@pytest.mark.parametrize("index", [DISPATCH, TEMPLATES_DUE])
+def test_a_step_that_fails_by_anything_but_an_outage_is_counted(
+    index: str,
+    repo: Repository,
+    documents: Documents,
+    start_scheduler: Callable[..., Scheduler],
+) -> None:
+    """As after a restore without indexes: the role lives, and its servers answer."""
+    scheduler = start_scheduler()
+    wait_for(lambda: scheduler.term)
+    before = REGISTRY.get_sample_value("step_errors_total") or 0
+
+    documents.drop_index(index)
+
+    wait_for(lambda: (REGISTRY.get_sample_value("step_errors_total") or 0) > before + 1)

@@ -28,6 +28,16 @@ def test_types_are_those_that_have_a_pending_job(repo: Repository) -> None:
     assert repo.census.types_with_pending(limit=1) == ["a"]
 
 
+def test_a_type_that_was_edited_into_a_list_hides_no_other(
+    repo: Repository, documents: Documents
+) -> None:
+    edited = a_job(job_type="b")
+    repo.jobs.insert([a_job(job_type="a"), edited, a_job(job_type="d")])
+    documents.update_one({"_id": edited.id}, {"$set": {"jobType": ["c", "b", 7]}})
+
+    assert repo.census.types_with_pending(limit=10) == ["a", "d"]
+
+
 def test_a_backlog_is_what_is_due_of_a_type(repo: Repository) -> None:
     repo.jobs.insert(
         [

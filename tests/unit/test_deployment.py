@@ -71,6 +71,8 @@ def test_a_right_set_up_breaks_no_rule(tmp_path: Path) -> None:
         ({"MONGO_URI": "mongodb://u:p@db1/?tls=false"}, ["chronos.E007"]),
         ({"MONGO_URI": "mongodb+srv://u:p@db.example.com/"}, []),
         ({"MONGO_URI": "mongodb://u:p@db1/?tls=true&tlsInsecure=true"}, ["chronos.E008"]),
+        # pymongo separates by a semicolon too.
+        ({"MONGO_URI": "mongodb+srv://u:p@h/?tlsInsecure=true;appName=x"}, ["chronos.E008"]),
         ({"MONGO_URI": "mongodb://db1/?tls=true"}, ["chronos.E009"]),
         ({"MONGO_URI": "mongodb://db1/?tls=true&authMechanism=MONGODB-X509"}, []),
         ({"MONGO_URI": "mongodb://127.0.0.1:27017,[::1]:27018,localhost/"}, []),

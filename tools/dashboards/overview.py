@@ -256,10 +256,11 @@ OVERVIEW = Dashboard(
                     empty_because="no alert fires.",
                 ),
                 Panel(
-                    "Servers that do not answer",
-                    "Calls a second that ended with MongoDB or Kafka unavailable, by role.",
+                    "What fails and is repeated",
+                    "Calls a second that ended with MongoDB or Kafka unavailable, and steps that"
+                    " failed by anything else, by role.",
                     "0; some at a failover of MongoDB, which lasts seconds.",
-                    "suffix: calls/s",
+                    "suffix: /s",
                     (
                         Query(
                             "sum by (role) (rate(store_errors_total"
@@ -271,10 +272,15 @@ OVERVIEW = Dashboard(
                             f"{{{CHRONOS}}}[$__rate_interval]))",
                             "Kafka, {{role}}",
                         ),
+                        Query(
+                            "sum by (role) (rate(step_errors_total"
+                            f"{{{CHRONOS}}}[$__rate_interval]))",
+                            "steps, {{role}}",
+                        ),
                     ),
                     width=12,
                     limits=(0.05,),
-                    alerts=("StoreErrors", "BrokerErrors"),
+                    alerts=("StoreErrors", "BrokerErrors", "StepErrors"),
                 ),
             ),
         ),

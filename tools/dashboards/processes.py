@@ -67,21 +67,23 @@ def processes(role: str) -> tuple[Panel, ...]:
 
 
 def server_errors(role: str, *, kafka: bool = True) -> Panel:
-    """Calls to MongoDB and Kafka that failed."""
+    """What failed: calls to MongoDB and Kafka, and other steps."""
     chosen = of_role(role)
     mongo = f"sum(rate(store_errors_total{{{chosen}}}[$__rate_interval]))"
     queries = [Query(mongo, "MongoDB")]
     if kafka:
         broker = f"sum(rate(broker_errors_total{{{chosen}}}[$__rate_interval]))"
         queries.append(Query(broker, "Kafka"))
+    queries.append(Query(f"sum(rate(step_errors_total{{{chosen}}}[$__rate_interval]))", "steps"))
     return Panel(
-        "Servers that do not answer",
-        "Calls a second that ended with MongoDB" + (" or Kafka" if kafka else "") + " unavailable.",
+        "What fails and is repeated",
+        "Calls a second that ended with MongoDB" + (" or Kafka" if kafka else "") + " unavailable,"
+        " and steps that failed by anything else.",
         "0; some at a failover of MongoDB, which lasts seconds.",
-        "suffix: calls/s",
+        "suffix: /s",
         queries,
         limits=(0.05,),
-        alerts=("StoreErrors", "BrokerErrors") if kafka else ("StoreErrors",),
+        alerts=("StoreErrors", *(("BrokerErrors",) if kafka else ()), "StepErrors"),
     )
 
 
