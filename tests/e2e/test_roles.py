@@ -35,7 +35,7 @@ SCHEDULER_METRICS = (
 EXECUTOR_METRICS = (
     'executor_jobs_total{job_type="test-record",result="completed"} 3.0',
     'executor_handler_seconds_count{job_type="test-record"} 3.0',
-    "executor_start_lag_seconds_count 3.0",
+    'executor_start_lag_seconds_count{job_type="test-record"} 3.0',
 )
 REAPER_METRICS = ("reaper_recovered_jobs_total", 'jobs_by_status{status="pending"} 0.0')
 # Long enough for a loaded machine, and yet well below what would show a time-out at work.
