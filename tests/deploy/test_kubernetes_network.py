@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +32,8 @@ NEEDS = {
 }
 PUBLIC = ("198.41.0.4", "2620:fe::fe")
 METADATA = "169.254.169.254"
+DOCTOR = re.compile(r"exec deploy/(\S+) -- python manage\.py doctor")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module", params=[SMALL, LARGE], ids=["small", "large"])
@@ -51,6 +55,19 @@ def test_each_role_reaches_the_servers_that_it_needs_and_no_others(
         assert policies.let_out(each, Peer("kube-system"), 53, "UDP")
         assert not policies.let_out(each, Peer("servers"), 22)
         assert not policies.let_out(each, Peer("somewhere"), 27017)
+
+
+def test_doctor_runs_where_all_servers_are_reached(
+    manifests: Manifests, policies: Policies
+) -> None:
+    for page in ("docs/runbook.md", "deploy/README.md", "deploy/kubernetes/README.md"):
+        named = {f"Deployment {name}" for name in DOCTOR.findall((ROOT / page).read_text())}
+        assert named, page
+        doctors = [each for each in manifests.workloads if each.name in named]
+        assert {each.name for each in doctors} == named, page
+        for each in doctors:
+            for name, (to, port) in SERVERS.items():
+                assert policies.let_out(each, to, port), f"{page}: {each.name} to {name}"
 
 
 def test_requests_come_from_the_gateway_and_scrapes_from_monitoring(
