@@ -167,7 +167,8 @@ RULES: Final = (
     Rule(
         "chronos.E006",
         "HTTPS is off: passwords and session cookies of the admin go over plain HTTP.",
-        "Put a proxy that speaks TLS and sets X-Forwarded-Proto in front, and set HTTPS=true.",
+        "Put a proxy that speaks TLS and sets X-Forwarded-Proto in front, and set HTTPS=true. That "
+        "settles Django's security.W004, W008, W012 and W016 too.",
         lambda it: not it.values["HTTPS"],
     ),
     Rule(
