@@ -48,17 +48,23 @@ def _set(repository: Repository) -> Iterator[Finding]:
 def _members(repository: Repository) -> Iterator[Finding]:
     replica_set = repository.facts.replica_set()
     healthy = [member for member in replica_set.members if member.is_healthy]
+    voters = sum(member.is_voter for member in replica_set.members)
+    voting = sum(member.is_voter for member in healthy)
     listed = ", ".join(f"{member.name} {member.state}" for member in replica_set.members)
     text = (
-        f"replica set {replica_set.name}: {listed}; {len(healthy)} of {len(replica_set.members)} "
-        f"healthy, a write needs {replica_set.majority}"
+        f"replica set {replica_set.name}: {listed}; {voting} of {voters} voters healthy, "
+        f"a write needs {replica_set.majority}"
     )
-    if len(healthy) < replica_set.majority:
+    if voting < replica_set.majority:
         yield fail(text, "Bring members back: no write is confirmed until then.")
     elif len(healthy) < len(replica_set.members):
         yield warn(text, "Bring the others back: another loss may stop all writes.")
-    elif len(healthy) == 1:
-        yield warn(text, "Add two members: the loss of this one stops everything.")
+    elif voting - 1 < replica_set.majority:
+        yield warn(
+            text,
+            "Have three members that vote and hold data (rs.add): the loss of one stops all "
+            "writes.",
+        )
     else:
         yield ok(text)
     for member in healthy:

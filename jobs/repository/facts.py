@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection as AnyCollection
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ _NO_SUCH_COLLECTION: Final = 26
 _NO_REPLICATION: Final = 76
 # https://www.mongodb.com/docs/manual/reference/command/hello/#sharded-instances
 _ROUTER: Final = "isdbgrid"
-_SECONDARY_OR_PRIMARY: Final = frozenset({1, 2})
+# Primary, secondary, arbiter.
+_AT_WORK: Final = frozenset({1, 2, 7})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class Member:
     name: str
     state: str
     is_healthy: bool
-    """It answers, and holds data that can be read."""
+    """It answers, and does its part."""
+    is_voter: bool
+    """Its confirmation counts: it votes and holds data."""
     lag: timedelta | None
     """How far behind the primary it is; None: it is the primary, or nobody knows."""
 
@@ -127,7 +131,7 @@ class Facts:
             ) from exc
         return ReplicaSet(
             status["set"],
-            tuple(_members(status["members"])),
+            tuple(_members(status["members"], _voters(config["members"]))),
             int(status["writeMajorityCount"]),
             bool(config.get("writeConcernMajorityJournalDefault", True)),
         )
@@ -230,11 +234,15 @@ def _address_of(member: str, uri: str) -> str:
     return f"mongodb://{user}{at}{member}/{database}{'?' if query else ''}{query}"
 
 
-def _members(found: Sequence[Mapping[str, Any]]) -> Iterator[Member]:
+def _voters(configured: Sequence[Mapping[str, Any]]) -> set[int]:
+    return {each["_id"] for each in configured if each["votes"] and not each["arbiterOnly"]}
+
+
+def _members(found: Sequence[Mapping[str, Any]], voters: AnyCollection[int]) -> Iterator[Member]:
     primary = next((each["optimeDate"] for each in found if each["stateStr"] == "PRIMARY"), None)
     for each in found:
-        is_healthy = each["health"] == 1 and each["state"] in _SECONDARY_OR_PRIMARY
+        is_healthy = each["health"] == 1 and each["state"] in _AT_WORK
         lag = None
         if primary is not None and each["stateStr"] == "SECONDARY":
             lag = max(primary - each["optimeDate"], timedelta(0))
-        yield Member(each["name"], each["stateStr"], is_healthy, lag)
+        yield Member(each["name"], each["stateStr"], is_healthy, each["_id"] in voters, lag)

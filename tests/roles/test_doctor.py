@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
@@ -22,13 +23,14 @@ from devstack.mongo import Mongod
 from devstack.process import accepts
 from devstack.redis import Redis
 from jobs.broker.topics import ensure_topics, topics_for
-from jobs.doctor import kafka
+from jobs.doctor import kafka, mongodb
 from jobs.doctor.finding import Finding, Level
 from jobs.registry import known_types
 from jobs.repository import Repository
 from jobs.repository.nodes import Node
 from tests.builders import a_job
 from tests.processes import RoleProcess
+from tests.waiting import wait_for
 
 AWAY: Final = "127.0.0.1:1"
 
@@ -72,7 +74,7 @@ def test_servers_that_are_well_fail_nothing(provisioned: Config, repo: Repositor
     assert list(parts) == ["MongoDB", "Kafka", "etcd", "Roles"]
     found = json.dumps(parts, ensure_ascii=False)
     for fact in (
-        *("version 6.0", "1 of 1 healthy", "oplog: ", "the primary's clock is ", "journals"),
+        *("version 6.0", "1 of 1 voters healthy", "oplog: ", "the primary's clock is ", "journals"),
         *("all indexes are there", "no field that Chronos does not know", "brokers: 1"),
         *("4 partitions", "one leads, term 7", "no dead letters", "all are version", "1 × reaper"),
     ):
@@ -222,11 +224,63 @@ def test_a_mongodb_without_a_replica_set_fails(provisioned: Config, tmp_path: Pa
     assert any("indexes are missing" in text for text in found)
 
 
+class Joining(Mongod):
+    """A mongod that waits to be taken into the replica set of another."""
+
+    def answers(self) -> bool:
+        return accepts(self.port)
+
+
+@pytest.fixture
+def joined(tmp_path: Path) -> Iterator[tuple[Mongod, Mongod]]:
+    """A replica set of one, and who may join it."""
+    first, second = (
+        kind(tmp_path / kind.__name__, binary=settings.ENV["MONGOD_BIN"], cache_gb=0.25)
+        for kind in (Mongod, Joining)
+    )
+    for mongod in (first, second):
+        mongod.start()
+    try:
+        for mongod in (first, second):
+            mongod.wait_ready()
+        yield first, second
+    finally:
+        for mongod in (first, second):
+            mongod.kill()
+
+
+def test_a_set_that_bears_no_loss_is_a_warning_also_where_others_copy_it(
+    joined: tuple[Mongod, Mongod],
+) -> None:
+    first, second = joined
+    repository = Repository.connect(StoreConfig(first.location, "chronos"))
+    client: MongoClient[dict[str, Any]] = MongoClient(first.location)
+    with client, closing(repository):
+        copying = {"_id": 1, "host": second.address, "priority": 0, "hidden": True}
+        for votes in (0, 1):
+            config = client.admin.command("replSetGetConfig")["config"]
+            config["members"][1:] = [copying | {"votes": votes}]
+            config["version"] += 1
+            client.admin.command("replSetReconfig", config)
+            wait_for(
+                lambda: all(each.is_healthy for each in repository.facts.replica_set().members)
+            )
+
+            found = list(mongodb.examine(repository))
+
+            voters = votes + 1
+            [bearing] = [each for each in found if each.text.startswith("replica set ")]
+            assert f"{voters} of {voters} voters healthy, a write needs {voters}" in bearing.text
+            assert bearing.level is Level.WARN
+            assert "three members that vote" in (bearing.remedy or "")
+
+
 def test_a_member_is_known_by_its_name(repo: Repository) -> None:
     found = repo.facts.replica_set()
 
     [member] = found.members
     assert (member.state, member.is_healthy, member.lag) == ("PRIMARY", True, None)
+    assert member.is_voter
     assert (found.majority, found.is_majority_journaled) == (1, True)
     assert abs(repo.facts.clock_offset(member.name)) < timedelta(minutes=1)
 
