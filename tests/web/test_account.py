@@ -29,7 +29,17 @@ def test_a_new_user_gets_a_password_that_is_printed_once(pages: Services) -> Non
     user = User.objects.get(username="olga")
     assert user.check_password(password)
     assert user.is_superuser
-    assert "Password" not in account("olga")
+
+
+def test_an_existing_user_without_an_option_is_not_changed(pages: Services) -> None:
+    account("olga")
+    before = User.objects.get(username="olga").password
+
+    printed = account("olga")
+
+    assert printed.startswith("Nothing to change: the user olga exists.")
+    assert "Password" not in printed
+    assert User.objects.get(username="olga").password == before
 
 
 def test_memberships_are_given_and_changed(pages: Services) -> None:

@@ -17,6 +17,7 @@ from django.db import DatabaseError
 from jobs.dashboard.models import Role, TenantMember
 
 _PASSWORD_BYTES: Final = 12
+_CHANGES: Final = ("member", "superuser", "password_stdin")
 
 
 def _membership(text: str) -> tuple[str, str]:
@@ -65,6 +66,12 @@ class Command(BaseCommand):
         user = users._default_manager.filter(**named).first()
         is_new = user is None
         user = user or users(**named)
+        if not is_new and not any(options[each] for each in _CHANGES):
+            self.stdout.write(
+                f"Nothing to change: the user {user.get_username()} exists. --password-stdin gives "
+                "it another password, --member and --superuser give it rights."
+            )
+            return
         password = self._password(user, options) if is_new or options["password_stdin"] else None
         if options["superuser"]:
             user.is_superuser = user.is_staff = True
