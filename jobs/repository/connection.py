@@ -128,7 +128,11 @@ class Repository:
 
     @outages_named()
     def ensure_indexes(self) -> None:
-        """Create the indexes that are missing. Repeatable; `manage.py migrate` calls it."""
+        """Create the indexes that are missing. Repeatable; `manage.py migrate` calls it.
+
+        Raises:
+            NotProvisioned: others are in their way.
+        """
         indexes.ensure(self._database)
 
     @outages_named()

@@ -10,8 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo.collection import Collection
 from pymongo.database import Database
+from pymongo.errors import OperationFailure
 
+from jobs.errors import NotProvisioned
 from jobs.lifecycle import IN_FLIGHT, LIVE, Status
 from jobs.repository.documents import KIND, RUNNABLE, TEMPLATE
 
@@ -289,13 +292,52 @@ OBSOLETE: Final = ("due",)
 """Of earlier versions. A changed index gets a new name, so that it is there before the old goes."""
 
 
+# IndexOptionsConflict and IndexKeySpecsConflict in MongoDB's error_codes.yml.
+_CONFLICTS: Final = frozenset({85, 86})
+
+
 def ensure(database: Database[dict[str, Any]]) -> None:
-    """Create what is missing, and drop what is obsolete. Repeatable."""
+    """Create what is missing, and drop what is obsolete. Repeatable.
+
+    Raises:
+        NotProvisioned: some are in the way, which it names. All others are there then.
+    """
+    in_the_way: list[str] = []
     for collection, models in COLLECTIONS.items():
-        database[collection].create_indexes(list(models))
+        if not _create(database[collection], models):
+            # Together they fail together.
+            refused = [each for each in models if not _create(database[collection], [each])]
+            in_the_way += (
+                f"db.{collection}.dropIndex({_rival(database[collection], each)!r})"
+                for each in refused
+            )
+    if in_the_way:
+        raise NotProvisioned(
+            "MongoDB has other indexes where ours must be. Drop them in MongoDB: "
+            f"{'; '.join(in_the_way)}; then run migrate again."
+        )
     for name in OBSOLETE:
         if name in database["jobs"].index_information():
             database["jobs"].drop_index(name)
+
+
+def _create(collection: Collection[dict[str, Any]], models: Sequence[IndexModel]) -> bool:
+    try:
+        collection.create_indexes(list(models))
+    except OperationFailure as exc:
+        if exc.code not in _CONFLICTS:
+            raise
+        return False
+    return True
+
+
+def _rival(collection: Collection[dict[str, Any]], model: IndexModel) -> str:
+    """The index that has the name of another, or else its keys."""
+    there, wanted = collection.index_information(), model.document["name"]
+    if wanted in there:
+        return str(wanted)
+    keys = [*model.document["key"].items()]
+    return next((name for name, each in there.items() if each["key"] == keys), str(wanted))
 
 
 def missing(database: Database[dict[str, Any]]) -> list[str]:

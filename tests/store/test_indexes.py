@@ -9,8 +9,14 @@ import pytest
 from chronos_site.env import StoreConfig
 from jobs.errors import ConfigError, NotProvisioned
 from jobs.repository import Repository
-from jobs.repository.indexes import COLLECTIONS
+from jobs.repository.indexes import COLLECTIONS, IN_FLIGHT_INDEX, JOBS
 from tests.store.conftest import Documents
+
+[IN_FLIGHT_ONLY] = [
+    each.document["partialFilterExpression"]
+    for each in JOBS
+    if each.document["name"] == IN_FLIGHT_INDEX
+]
 
 
 def test_an_empty_database_is_refused_until_it_has_its_indexes(store_config: StoreConfig) -> None:
@@ -50,6 +56,28 @@ def test_an_index_of_an_earlier_version_is_replaced(
         "scheduledAt",
         "shard",
     ]
+    repository.close()
+
+
+def test_an_index_in_the_way_is_named_and_all_others_are_made(
+    store_config: StoreConfig, documents: Documents
+) -> None:
+    documents.create_index([("somethingElse", 1)], name="pauses")
+    documents.create_index([("jobType", 1)], name="by_hand", partialFilterExpression=IN_FLIGHT_ONLY)
+    repository = Repository.connect(store_config)
+
+    with pytest.raises(NotProvisioned) as refusal:
+        repository.ensure_indexes()
+
+    assert "dropIndex('by_hand')" in str(refusal.value)
+    assert "db.jobs.dropIndex('pauses'); then run migrate again" in str(refusal.value)
+    with pytest.raises(NotProvisioned, match=r"the indexes jobs\.in_flight\. Run"):
+        repository.require_indexes()
+
+    for name in ("pauses", "by_hand"):
+        documents.drop_index(name)
+    repository.ensure_indexes()
+    repository.require_indexes()
     repository.close()
 
 
