@@ -252,7 +252,7 @@ def test_an_overlay_as_the_guide_has_it_is_what_its_reader_wants(tmp_path: Path)
     for each in manifests.workloads:
         assert each.container["image"] == "registry.example.com/team/chronos:0.1.0"
         config = each.process.configure()
-        assert len(config.broker.brokers) == len(config.election.endpoints) == 2
+        assert len(config.broker.brokers) == len(config.election.endpoints) == 3
         assert each.environment["DRAIN_TIMEOUT"] == "30s"
 
 
