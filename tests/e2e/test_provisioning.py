@@ -101,6 +101,44 @@ def test_migrate_without_kafka_fails_where_topics_are_required(
         assert "Then run migrate again." in role.output
 
 
+def test_two_that_migrate_at_once_end_without_a_traceback(
+    start_role: Start, mongo_server: Mongod
+) -> None:
+    database = f"test_{uuid4().hex}"
+    both = [start_role("migrate", MONGO_DB=database) for _ in range(2)]
+
+    for role in both:
+        if role.wait():
+            assert "Another migrate may be under way; run it again" in role.output
+        assert "Traceback" not in role.output
+
+    again = start_role("migrate", MONGO_DB=database)
+    assert again.wait() == 0, again.output
+    drop(mongo_server, database)
+
+
+def test_migrate_says_in_a_sentence_what_another_made_meanwhile(
+    start_role: Start, mongo_server: Mongod
+) -> None:
+    database = f"test_{uuid4().hex}"
+    client: MongoClient[dict[str, Any]] = MongoClient(mongo_server.location)
+    with client:
+        client[database].create_collection("django_content_type")
+
+    role = start_role("migrate", MONGO_DB=database)
+
+    assert role.wait() == 1
+    assert "Another migrate may be under way; run it again" in role.output
+    assert "Traceback" not in role.output
+    drop(mongo_server, database)
+
+
+def drop(mongo_server: Mongod, database: str) -> None:
+    client: MongoClient[dict[str, Any]] = MongoClient(mongo_server.location)
+    with client:
+        client.drop_database(database)
+
+
 def test_a_topic_that_is_missing_is_made_by_none_of_our_clients(
     generous: GenerousKafka,
 ) -> None:

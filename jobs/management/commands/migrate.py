@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate
+from django.db import DatabaseError
+from django.db.migrations.exceptions import MigrationSchemaMissing
 
 from jobs.broker.topics import ensure_topics, topics_for
 from jobs.errors import BrokerUnavailable, ChronosError
@@ -40,7 +42,7 @@ class Command(migrate.Command):
         try:
             # Says clearly what Django's part would say in a long traceback.
             repository.ping()
-            super().handle(*args, **options)
+            self._migrate(*args, **options)
             repository.ensure_indexes()
             repository.dead_letters.assign_groups()
         except ChronosError as exc:
@@ -48,6 +50,15 @@ class Command(migrate.Command):
         finally:
             repository.close()
         self._provision_topics(config, job_types, is_required=options["require_topics"])
+
+    def _migrate(self, *args: Any, **options: Any) -> None:
+        try:
+            super().handle(*args, **options)
+        except (MigrationSchemaMissing, DatabaseError) as exc:
+            raise CommandError(
+                f"Django's migrations were not finished ({exc}). Another migrate may be under way; "
+                "run it again when that has ended."
+            ) from exc
 
     def _provision_topics(
         self, config: Config, job_types: frozenset[str], *, is_required: bool
