@@ -60,6 +60,8 @@ def overview(request: PageRequest) -> HttpResponse:
     dead_by_tenant = Counter(repository.overview.dead_by_tenant(tenants))
     seen = repository.nodes.seen(since=now - STALE_AFTER)
     nodes = [each.node for each in seen]
+    # Of a type that nobody serves, as many as are due may be queued already.
+    due = backlogs.keys() | repository.overview.queued_types(besides=_taken(nodes), tenants=tenants)
     by_stretch: dict[datetime, Tally] = {}
     whole = Tally()
     for (at, _), tally in ended.items():
@@ -67,7 +69,7 @@ def overview(request: PageRequest) -> HttpResponse:
         whole.add(tally)
     context = {
         "now": now,
-        "problems": problems(nodes, backlogs, fans_out=settings.CHRONOS.scheduler.fans_out),
+        "problems": problems(nodes, due, fans_out=settings.CHRONOS.scheduler.fans_out),
         "due": sum(each.count for each in backlogs.values()),
         "due_is_complete": due_is_complete,
         "oldest": min((each.oldest for each in backlogs.values()), default=None),
@@ -91,14 +93,12 @@ def overview(request: PageRequest) -> HttpResponse:
     )
 
 
-def problems(
-    nodes: Collection[Node], backlogs: Mapping[str, Backlog], *, fans_out: bool = False
-) -> list[str]:
+def problems(nodes: Collection[Node], due: Collection[str], *, fans_out: bool = False) -> list[str]:
     """What keeps jobs from running, as sentences that say what to do.
 
     Args:
         nodes: the processes that are alive.
-        backlogs: what is due, by job type.
+        due: types of jobs that are due, queued or not.
         fans_out: whether fan-out workers dispatch (DISPATCH).
     """
     found = []
@@ -117,14 +117,18 @@ def problems(
             "No reaper is running: jobs of executors that died are not taken back. "
             "Start one with manage.py runreaper."
         )
-    taking = [node for node in nodes if node.role == "executor" and not node.is_draining]
-    served = {each for node in taking for each in node.job_types}
     found.extend(
         f"Jobs of type {job_type} are due and no executor takes them. "
         f"Start one: python manage.py runexecutor --type {job_type}"
-        for job_type in sorted(backlogs.keys() - served)
+        for job_type in sorted(set(due) - _taken(nodes))
     )
     return found
+
+
+def _taken(nodes: Collection[Node]) -> set[str]:
+    """The types of which some executor takes jobs."""
+    taking = [node for node in nodes if node.role == "executor" and not node.is_draining]
+    return {each for node in taking for each in node.job_types}
 
 
 def _types(

@@ -11,7 +11,6 @@ from django.test import Client
 
 from jobs.dashboard.overview import problems
 from jobs.repository.nodes import Node
-from jobs.repository.overview import Backlog
 from jobs.services import Services
 from jobs.statistics import Resolution, Stretch, Tally
 from tests.web.dashboard import browser_of, elements_of, text_of
@@ -33,14 +32,16 @@ def empty(pages: Services) -> Iterator[None]:
     clear()
 
 
-def pend(pages: Services, tenant: str, job_type: str, *, late: int) -> None:
+def pend(
+    pages: Services, tenant: str, job_type: str, *, late: int, status: str = "pending"
+) -> None:
     """A job that is due since some seconds; less than 0: that will be."""
     at = pages.repository.clock.now() - timedelta(seconds=late)
     pages.repository.jobs._jobs.insert_one(
         {
             "tenantId": tenant,
             "jobType": job_type,
-            "status": "pending",
+            "status": status,
             "kind": "job",
             "priority": late % 3,
             "scheduledAt": at,
@@ -57,9 +58,7 @@ def count(pages: Services, tenant: str | None, job_type: str) -> None:
 
 
 def test_what_is_missing_is_said_with_what_to_do() -> None:
-    backlogs = {"mail": Backlog(3, AT, True)}
-
-    found = problems([], backlogs)
+    found = problems([], {"mail"})
 
     assert [each.split(":")[0].split(" and ")[0] for each in found] == [
         "No scheduler leads",
@@ -76,7 +75,7 @@ def test_where_all_are_there_nothing_is_said() -> None:
         Node("e", "executor", AT, ("mail",)),
     ]
 
-    assert problems(nodes, {"mail": Backlog(3, AT, True)}) == []
+    assert problems(nodes, {"mail"}) == []
 
 
 def test_fan_out_workers_and_executors_that_drain_are_missed_too() -> None:
@@ -86,7 +85,7 @@ def test_fan_out_workers_and_executors_that_drain_are_missed_too() -> None:
         Node("e", "executor", AT, ("mail",), is_draining=True),
     ]
 
-    found = problems(nodes, {"mail": Backlog(3, AT, True)}, fans_out=True)
+    found = problems(nodes, {"mail"}, fans_out=True)
 
     assert [each.partition(":")[0] for each in found[:1]] == ["No fan-out worker is running"]
     assert len(found) == 2
@@ -104,6 +103,24 @@ def test_a_superuser_sees_all_tenants(pages: Services) -> None:
     assert "30 completed and 10 failed (red) in the last 1h; 2 became dead" in text_of(answer)
     assert "mail 2 2 min ago 0 0 / 0 0.7 25.0 %" in text_of(answer)
     assert len(elements_of(answer, "rect")) == 2
+
+
+def test_jobs_that_are_only_queued_miss_their_executor_too(pages: Services) -> None:
+    now = pages.repository.clock.now()
+    pages.repository.nodes.report(Node("e", "executor", now, ("served",)), now=now)
+    for tenant, job_type in (("a", "mail"), ("b", "secret"), ("a", "served")):
+        pend(pages, tenant, job_type, late=60, status="queued")
+    pend(pages, "a", "held", late=60, status="claimed")
+
+    everything = text_of(browser_of("root").get(PATH))
+    member = text_of(browser_of("vera", a="viewer").get(PATH))
+
+    assert "Jobs of type mail are due and no executor takes them" in everything
+    assert "Jobs of type secret are due" in everything
+    assert "Jobs of type served" not in everything
+    assert "Jobs of type held" not in everything
+    assert "Jobs of type mail are due" in member
+    assert "secret" not in member
 
 
 def test_members_see_only_their_tenants(pages: Services) -> None:
