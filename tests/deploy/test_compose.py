@@ -167,6 +167,27 @@ def test_env_example_has_every_variable_and_no_other() -> None:
     assert example_settings().keys() == referred_names() | {"COMPOSE_PROFILES"}
 
 
+def test_what_operators_tune_has_the_defaults_of_chronos_and_is_passed_on() -> None:
+    tuned = {
+        "BULK_RATE": "100",
+        "CLAIM_TIMEOUT": "2m",
+        "LEADER_TTL": "5s",
+        "LOG_LEVEL": "DEBUG",
+        "QUEUED_TIMEOUT": "1m",
+        "RETENTION_LOGS": "24h",
+        "TRACING_ENDPOINT": "http://jaeger:4318/v1/traces",
+        "TRACING_SAMPLE": "0.1",
+    }
+    changed = load(settings_of(**tuned))
+
+    for name, process in processes(LEADER).items():
+        assert {each: process.environment.get(each) for each in tuned} == {
+            each: env.VARIABLES[each].default for each in tuned
+        }
+        assert tuned.items() <= processes(changed)[name].environment.items()
+        processes(changed)[name].check()
+
+
 def test_secrets_have_no_values_before_a_person_gives_them() -> None:
     assert required_names() - {"ALLOWED_HOSTS"} == SECRETS
     assert {name for name in SECRETS if example_settings()[name]} == set()
