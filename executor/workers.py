@@ -117,7 +117,7 @@ class Workers:
         begun = time.monotonic()
         now = self._clock()
         started_at = held.started_at or now
-        lag = max(0.0, (now - job.scheduled_at).total_seconds())
+        lag = max(0.0, (now - job.ready_at).total_seconds())
         START_LAG_SECONDS.labels(job.job_type).observe(lag)
 
         def attempt() -> str | None:

@@ -237,6 +237,11 @@ class Job:
         return self.definition is not None and not self.is_template and self.template_id is None
 
     @property
+    def ready_at(self) -> datetime:
+        """Since when it could run: it was due, or was submitted, where that came later."""
+        return max(self.scheduled_at, self.created_at)
+
+    @property
     def bucket(self) -> datetime:
         """The minute that it is due in."""
         return self.scheduled_at.replace(second=0, microsecond=0)

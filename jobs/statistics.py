@@ -64,7 +64,7 @@ class Tally:
     def note(self, job: Job, finish: Finish) -> None:
         """Count one attempt that has ended."""
         attempt = finish.attempt
-        self.lags[lag_bucket(attempt.started_at - job.scheduled_at)] += 1
+        self.lags[lag_bucket(attempt.started_at - job.ready_at)] += 1
         if attempt.outcome is Outcome.COMPLETED:
             self.completed += 1
         elif attempt.outcome in _FAILURES:

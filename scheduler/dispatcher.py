@@ -163,7 +163,7 @@ class Dispatcher:
         for job_type, count in Counter(job.job_type for job in ours).items():
             CLAIMED.labels(job_type).inc(count)
         for job in ours:
-            DISPATCH_LAG_SECONDS.observe((now - job.due_at).total_seconds())
+            DISPATCH_LAG_SECONDS.observe((now - job.ready_at).total_seconds())
         if tracer.current() is not None:
             self._trace([job for place, job in enumerate(ours) if place not in failed], now, took)
         return len(ours) - len(failed)
@@ -174,7 +174,7 @@ class Dispatcher:
         traced = self._repository.dispatch.traceparents([job.id for job in jobs]) if jobs else {}
         spans.dispatched(
             [
-                spans.Dispatch(job.id, job.job_type, job.due_at, now, traced[job.id])
+                spans.Dispatch(job.id, job.job_type, job.ready_at, now, traced[job.id])
                 for job in jobs
                 if job.id in traced
             ],

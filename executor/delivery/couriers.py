@@ -138,7 +138,7 @@ class Couriers:
         job, clock = held.job, self._clock
         begun, now = time.monotonic(), clock()
         started_at = held.started_at or now
-        lag = max(0.0, (now - job.scheduled_at).total_seconds())
+        lag = max(0.0, (now - job.ready_at).total_seconds())
         START_LAG_SECONDS.labels(job.job_type).observe(lag)
         try:
             with self._means.logs.capturing(held.execution_id):

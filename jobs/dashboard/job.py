@@ -194,9 +194,9 @@ def _facts(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
 def _lag(job: Job, executions: list[Execution], now: datetime) -> timedelta | None:
     """How late the last attempt began, or how late the next one is by now."""
     if job.status in (Status.PENDING, Status.QUEUED, Status.CLAIMED):
-        return max(now - job.scheduled_at, timedelta(0)) if job.scheduled_at < now else None
+        return max(now - job.ready_at, timedelta(0)) if job.scheduled_at < now else None
     started_at = executions[0].attempt.started_at if executions else job.started_at
-    return None if started_at is None else max(started_at - job.scheduled_at, timedelta(0))
+    return None if started_at is None else max(started_at - job.ready_at, timedelta(0))
 
 
 def _row(execution: Execution, *, is_opened: bool) -> AttemptRow:

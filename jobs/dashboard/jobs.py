@@ -139,7 +139,7 @@ def _lag(job: Job, now: datetime) -> timedelta | None:
         began: datetime | None = job.started_at
     else:
         began = now if job.status in LIVE and job.scheduled_at < now else None
-    return None if began is None else max(began - job.scheduled_at, timedelta(0))
+    return None if began is None else max(began - job.ready_at, timedelta(0))
 
 
 def _lasted(job: Job) -> timedelta | None:

@@ -32,7 +32,8 @@ class DueJob:
     id: ObjectId
     job_type: str
     priority: int
-    due_at: datetime
+    ready_at: datetime
+    """As `Job.ready_at`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class DispatchStore:
         """
         found = self._jobs.find(
             self._due_query(job_type, {"$lte": now}, shards),
-            {"priority": 1, "scheduledAt": 1},
+            {"priority": 1, "scheduledAt": 1, "createdAt": 1},
             hint=DISPATCH,
             batch_size=limit,
         )
@@ -311,10 +312,11 @@ def _becomes_pending(shards: AnyCollection[int] | None) -> dict[str, Any]:
 
 def _due_job(document: Mapping[str, Any], job_type: str, now: datetime) -> DueJob:
     # What is wrong by hand is found by whoever claims the job; here it must not block the others.
-    priority, due_at = document.get("priority"), document["scheduledAt"]
+    priority = document.get("priority")
+    instants = (document["scheduledAt"], document.get("createdAt"))
     return DueJob(
         document["_id"],
         job_type,
         priority if isinstance(priority, int) else 0,
-        due_at if isinstance(due_at, datetime) else now,
+        min(now, max((at for at in instants if isinstance(at, datetime)), default=now)),
     )

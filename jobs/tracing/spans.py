@@ -140,7 +140,7 @@ class Dispatch:
 
     id: ObjectId
     job_type: str
-    due_at: datetime
+    ready_at: datetime
     queued_at: datetime
     traceparent: str | None
 
@@ -162,7 +162,7 @@ def dispatched(jobs: Sequence[Dispatch], took: timedelta) -> None:
             Kind.PRODUCER,
             job.traceparent,
             {"chronos.job.id": str(job.id), "chronos.job.type": job.job_type},
-            moments=_waits(("due", job.due_at), ("queued", job.queued_at)),
+            moments=_waits(("due", job.ready_at), ("queued", job.queued_at)),
             span_id=job.span_id,
             at=job.queued_at,
         )
@@ -187,7 +187,7 @@ def attempt(job: Job, started_at: datetime) -> Iterator[Ongoing]:
         earlier = job.history[-1]
         link = replace(above, span_id=_attempt_id(job.id, earlier.number, earlier.started_at))
     if job.queued_at is not None:
-        dispatch = Dispatch(job.id, job.job_type, job.scheduled_at, job.queued_at, None)
+        dispatch = Dispatch(job.id, job.job_type, job.ready_at, job.queued_at, None)
         above = replace(above, span_id=dispatch.span_id)
     number = job.attempts + 1
     attributes: dict[str, str | int] = {
@@ -207,7 +207,7 @@ def attempt(job: Job, started_at: datetime) -> Iterator[Ongoing]:
         str(above),
         attributes,
         moments=_waits(
-            ("due", job.scheduled_at),
+            ("due", job.ready_at),
             ("queued", job.queued_at),
             ("claimed", job.claimed_at),
             ("started", started_at),

@@ -183,7 +183,7 @@ def test_one_trace_leads_from_the_client_to_the_target(
 def assert_tells_the_waits(span: ReadableSpan, job: Job) -> None:
     """The events of an attempt are where and how long its job waited."""
     steps = [
-        ("due", job.scheduled_at),
+        ("due", job.ready_at),
         ("queued", job.queued_at),
         ("claimed", job.claimed_at),
         ("started", job.started_at),

@@ -31,7 +31,7 @@ def test_due_jobs_come_by_priority_and_then_by_age(repo: Repository) -> None:
     due = repo.dispatch.due("noop", now=NOW, limit=10)
 
     assert due == [
-        DueJob(job.id, "noop", job.priority, job.scheduled_at) for job in (urgent, old, young, idle)
+        DueJob(job.id, "noop", job.priority, job.ready_at) for job in (urgent, old, young, idle)
     ]
     assert repo.dispatch.due("noop", now=NOW, limit=2) == due[:2]
 

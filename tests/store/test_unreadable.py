@@ -101,7 +101,7 @@ def one_round(repo: Repository) -> None:
     due = repo.dispatch.due("noop", now=NOW, limit=everything)
     for job in due:
         dispatch_message(job)
-        assert NOW - job.due_at >= timedelta(0)
+        assert NOW - job.ready_at >= timedelta(0)
     queued = repo.dispatch.queue([job.id for job in due], claim_id="q", now=NOW)
     claimed = repo.claims.claim(
         list(queued), owner="e", claim_id="c", lease=timedelta(minutes=1), now=NOW
