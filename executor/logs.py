@@ -67,7 +67,8 @@ class Catcher(logging.Handler):
             if named is not None and (take := self._takers.get(named)):
                 take(_line(record))
         except Exception:  # noqa: BLE001 - as in every handler: logging breaks no caller
-            self.handleError(record)
+            # The line on standard error tells of it.
+            return
 
 
 def _line(record: logging.LogRecord) -> LogLine:

@@ -51,6 +51,7 @@ class Publisher:
             The positions of those that are not known to have arrived; empty when all did.
         """
         unconfirmed = set(range(len(messages)))
+        refused: dict[str, list[KafkaException]] = {}
 
         def report(position: int, error: KafkaError | None, _: KafkaMessage) -> None:
             if error is None:
@@ -70,10 +71,15 @@ class Publisher:
                 break
             except KafkaException as exc:
                 # Too large, say: that is no obstacle for the others.
-                extra = events.KAFKA_REFUSES(topic=message.topic, error=exc)
-                logger.warning(
-                    "Kafka refuses a message for %s: %s", message.topic, exc, extra=extra
-                )
+                refused.setdefault(message.topic, []).append(exc)
+        for topic, errors in refused.items():
+            logger.warning(
+                "Kafka refuses %d messages for %s: %s",
+                len(errors),
+                topic,
+                errors[-1],
+                extra=events.KAFKA_REFUSES(topic=topic, count=len(errors), error=errors[-1]),
+            )
         self._producer.flush(DELIVERY_TIMEOUT.total_seconds())
         if unconfirmed:
             BROKER_ERRORS.inc()

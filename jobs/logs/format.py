@@ -27,6 +27,21 @@ class LineFormatter(JsonFormatter):
             rename_fields={"levelname": "level", "name": "logger"},
         )
 
+    def format(self, record: logging.LogRecord) -> str:
+        """The line; one that says so where its arguments do not fit, or have no text."""
+        try:
+            return super().format(record)
+        except Exception as exc:  # noqa: BLE001 - a handler's or a library's own mistake
+            what = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
+            unfit = logging.makeLogRecord(
+                {
+                    **{key: getattr(record, key) for key in ("name", "levelno", "levelname")},
+                    "msg": f"a log line that cannot be made: {what:.200}",
+                    "error": type(exc).__name__,
+                }
+            )
+            return super().format(unfit)
+
     def add_fields(
         self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]
     ) -> None:
