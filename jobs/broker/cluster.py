@@ -115,4 +115,7 @@ class Cluster:
                 f"Kafka at {where} hangs up: it may demand TLS or a user, or neither. Check "
                 "KAFKA_BROKERS and KAFKA_SECURITY_PROTOCOL."
             )
-        return f"Kafka does not answer at {where}. Check KAFKA_BROKERS."
+        return (
+            f"Kafka does not answer at {where}. Start it, or bring it back; else check "
+            f"KAFKA_BROKERS, {_TLS}."
+        )

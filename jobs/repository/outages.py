@@ -45,7 +45,7 @@ def _remedy(reason: str) -> str:
         return "Check tls, tlsCAFile and tlsCertificateKeyFile in MONGO_URI."
     if "connection closed" in reason:
         return "Check MONGO_URI: what hangs up may demand tls=true, or a certificate."
-    return "Check MONGO_URI."
+    return "Start it, or bring it back; else check MONGO_URI."
 
 
 def _words(error: OperationFailure) -> str:

@@ -103,7 +103,7 @@ def test_the_sentence_names_the_hosts_and_not_all_that_the_driver_knows() -> Non
     sentence = str(raised.value)
     assert "127.0.0.1:1: " in sentence
     assert "127.0.0.1:2: " in sentence
-    assert "Check MONGO_URI" in sentence
+    assert "Start it, or bring it back; else check MONGO_URI." in sentence
     assert "Topology" not in sentence
     assert "configured" not in sentence
 
