@@ -16,8 +16,8 @@ from jobs.doctor.finding import Finding, fail, ok, warn
 _PATIENCE: Final = 3.0
 # docs/decisions/0005: earlier ones let a member that was stopped revoke a lease that was renewed.
 _FIXED: Final = {(3, 4): 31, (3, 5): 13}
+_BRING_BACK: Final = "Start it, or bring it back; else"
 _REFUSED: Final = "Check ETCD_USERNAME, ETCD_PASSWORD and the user's rights."
-_UNREACHED: Final = "Check ETCD_ENDPOINTS, ETCD_TLS_CA, ETCD_TLS_CERT and ETCD_TLS_KEY."
 
 
 def examine_etcd(config: ElectionConfig) -> Iterator[Finding]:
@@ -33,7 +33,7 @@ def examine_etcd(config: ElectionConfig) -> Iterator[Finding]:
             try:
                 finding = _member(client, f"{scheme}://{endpoint}", endpoint, config.security)
             except (httpx.HTTPError, ValueError, KeyError, TypeError) as exc:
-                yield fail(f"{endpoint} does not answer: {exc}", _UNREACHED)
+                yield fail(f"{endpoint} does not answer: {exc}", _unreached(exc, config.security))
             else:
                 healthy += finding.level != "fail"
                 yield finding
@@ -42,6 +42,15 @@ def examine_etcd(config: ElectionConfig) -> Iterator[Finding]:
             f"{healthy} of {len(config.endpoints)} members answer: nobody can be elected",
             "Bring most of them back.",
         )
+
+
+def _unreached(exc: Exception, security: EtcdSecurity) -> str:
+    is_silent = isinstance(exc, httpx.ConnectError | httpx.TimeoutException)
+    names = "ETCD_ENDPOINTS"
+    # What answers in another way may speak TLS.
+    if security.ca is not None or not is_silent:
+        names += ", ETCD_TLS_CA, ETCD_TLS_CERT and ETCD_TLS_KEY"
+    return f"{_BRING_BACK} check {names}." if is_silent else f"Check {names}."
 
 
 def _member(client: httpx.Client, url: str, endpoint: str, security: EtcdSecurity) -> Finding:
@@ -85,7 +94,7 @@ def examine_redis(config: ElectionConfig) -> Iterator[Finding]:
             info: dict[str, Any] = client.info()
     except (RedisError, OSError) as exc:
         # Neither shows the address, which may hold a password.
-        yield fail(f"it does not answer: {exc}", "Check REDIS_URL.")
+        yield fail(f"it does not answer: {exc}", f"{_BRING_BACK} check REDIS_URL.")
         return
     yield ok(f"version {info['redis_version']}")
     if info["role"] != "master":

@@ -41,6 +41,12 @@ def examine(
     there = {name: topics[name] for name in wanted if name in topics}
     if there:
         yield ok(f"topics: {len(there)}, {_shapes(there)}")
+    if single := [name for name, topic in there.items() if topic.replicas == 1]:
+        yield warn(
+            f"topics with one replica: {len(single)}",
+            "Have three brokers, KAFKA_REPLICATION=3, and more replicas "
+            "(kafka-reassign-partitions): the loss of one broker stops these.",
+        )
     yield from _health(there, config)
     readers = {dispatch_topic(job_type): count for job_type, count in executors.items()}
     for name, count in {**readers, TRIGGERS_TOPIC: workers}.items():

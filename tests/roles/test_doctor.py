@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -29,7 +31,7 @@ from jobs.registry import known_types
 from jobs.repository import Repository
 from jobs.repository.nodes import Node
 from tests.builders import a_job
-from tests.processes import RoleProcess
+from tests.processes import MANAGE, RoleProcess
 from tests.waiting import wait_for
 
 AWAY: Final = "127.0.0.1:1"
@@ -99,6 +101,8 @@ def test_each_server_that_is_away_is_said_and_the_others_answer(
     assert status == 1
     assert secret not in json.dumps(parts)
     failing = {name for name, part in parts.items() if "fail" in levels(part)}
+    assert "Start it, or bring it back; else check" in json.dumps(parts[away])
+    assert "ETCD_TLS" not in json.dumps(parts)
     # The register of the roles is in MongoDB.
     assert failing == ({"MongoDB", "Roles"} if away == "MongoDB" else {away})
 
@@ -147,6 +151,7 @@ def test_topics_that_are_missing_or_too_narrow_are_named(broker_config: BrokerCo
     failing, warning = texts(findings, Level.FAIL), texts(findings, Level.WARN)
     assert "topics are missing: jobs.dispatch.never-made" in failing
     assert "brokers: 1, KAFKA_REPLICATION is 3" in failing
+    assert "topics with one replica: " in warning
     assert "jobs.dispatch.doctored has 4 partitions, KAFKA_PARTITIONS is 8" in warning
     assert "jobs.dispatch.doctored has 4 partitions and 5 readers" in warning
     assert "jobs.dispatch.doctored: replicas: 1, KAFKA_REPLICATION is 3" in warning
@@ -292,5 +297,19 @@ def test_the_command_ends_with_status_1_and_without_a_traceback(
 
     assert sick.wait() == 1
     assert f"{AWAY} does not answer" in sick.output
-    assert "Check ETCD_ENDPOINTS" in sick.output
+    assert "else check ETCD_ENDPOINTS." in sick.output
     assert "Traceback" not in sick.output
+
+
+def test_whoever_reads_may_stop_before_the_end(role_env: dict[str, str]) -> None:
+    command = [sys.executable, str(MANAGE), "doctor"]
+    with subprocess.Popen(
+        command, env=role_env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.close()
+        assert child.stderr is not None
+        complaints = child.stderr.read()
+
+    assert "BrokenPipeError" not in complaints
+    assert "Traceback" not in complaints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -50,11 +51,16 @@ class Command(BaseCommand):
         for level in (Level.WARN, Level.FAIL):
             if any(each.level is level for part in found.values() for each in part):
                 worst = level
-        if options["json"]:
-            parts = {name: [asdict(each) for each in part] for name, part in found.items()}
-            self.stdout.write(json.dumps({"status": worst, "parts": parts}, indent=2))
-        else:
-            self._show(found)
+        try:
+            if options["json"]:
+                parts = {name: [asdict(each) for each in part] for name, part in found.items()}
+                self.stdout.write(json.dumps({"status": worst, "parts": parts}, indent=2))
+            else:
+                self._show(found)
+            self.stdout.flush()
+        except BrokenPipeError:
+            # As of `doctor | head`. Python writes what is left when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if worst is Level.FAIL:
             sys.exit(1)
 
