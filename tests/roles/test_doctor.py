@@ -107,6 +107,17 @@ def test_each_server_that_is_away_is_said_and_the_others_answer(
     assert failing == ({"MongoDB", "Roles"} if away == "MongoDB" else {away})
 
 
+def test_what_answers_and_is_no_etcd_may_speak_tls(
+    provisioned: Config, mongo_server: Mongod
+) -> None:
+    election = ElectionConfig("etcd", (mongo_server.address,))
+
+    [finding] = doctor(replace(provisioned, election=election))[1]["etcd"]
+
+    assert finding["level"] == "fail"
+    assert finding["remedy"].startswith("Check ETCD_ENDPOINTS, ETCD_TLS_CA")
+
+
 def test_indexes_that_differ_are_named(provisioned: Config, mongo_server: Mongod) -> None:
     client: MongoClient[dict[str, Any]] = MongoClient(mongo_server.location)
     with client:
