@@ -10,7 +10,6 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from django.conf import settings
 from opentelemetry import context, trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -19,6 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
+from chronos_site import VERSION
 from jobs.logs import events
 from jobs.spawn import unix_nanoseconds
 from jobs.tracing.traceparent import Traceparent
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_VERSION: Final = str(settings.SPECTACULAR_SETTINGS["VERSION"])
 _EXPORT_SECONDS: Final = 5.0
 _FLUSH_SECONDS: Final = 3.0
 _WAITING_SPANS: Final = 8192
@@ -58,7 +57,7 @@ def tracer(
         resource=Resource.create(
             {
                 "service.name": f"chronos-{role}",
-                "service.version": _VERSION,
+                "service.version": VERSION,
                 "service.instance.id": name,
             }
         ),
@@ -140,7 +139,7 @@ class SdkTracer:
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
-        self._tracer = provider.get_tracer("chronos", _VERSION)
+        self._tracer = provider.get_tracer("chronos", VERSION)
 
     def begin(
         self,

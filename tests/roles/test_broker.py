@@ -110,6 +110,17 @@ def test_messages_that_arrived_and_those_that_did_not_are_told_apart(
     assert arrived == {b"1", b"2"}
 
 
+def test_messages_that_kafka_never_takes_are_told_once_for_their_topic(
+    publisher: Publisher, job_type: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = dispatch_topic(job_type)
+    large, small = Message(topic, bytes(2_000_000)), Message(topic, b"{}")
+
+    assert publisher.publish([large, small, large, large]) == [0, 2, 3]
+
+    assert [each.count for each in caplog.records if each.name == "jobs.broker.publisher"] == [3]  # type: ignore[attr-defined]
+
+
 def test_messages_come_again_until_they_are_done(
     broker_config: BrokerConfig, publisher: Publisher, job_type: str
 ) -> None:

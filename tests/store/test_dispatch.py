@@ -36,6 +36,21 @@ def test_due_jobs_come_by_priority_and_then_by_age(repo: Repository) -> None:
     assert repo.dispatch.due("noop", now=NOW, limit=2) == due[:2]
 
 
+def test_a_due_job_tells_since_when_it_could_run_whatever_was_edited(
+    repo: Repository, documents: Documents
+) -> None:
+    late = a_job(scheduled_at=NOW - 60 * SECOND, created_at=NOW - SECOND)
+    edited = a_job(scheduled_at=NOW - SECOND, created_at=NOW - 60 * SECOND)
+    repo.jobs.insert([late, edited])
+
+    assert {job.ready_at for job in repo.dispatch.due("noop", now=NOW, limit=10)} == {NOW - SECOND}
+
+    for created_at, told in ((NOW + 60 * SECOND, NOW), ("soon", NOW - SECOND)):
+        documents.update_one({"_id": edited.id}, {"$set": {"createdAt": created_at}})
+        due = {job.id: job.ready_at for job in repo.dispatch.due("noop", now=NOW, limit=10)}
+        assert due[edited.id] == told
+
+
 def test_only_pending_jobs_of_the_type_that_are_due_are_found(repo: Repository) -> None:
     due = a_job()
     others = [a_job(status=status) for status in Status if status is not Status.PENDING]

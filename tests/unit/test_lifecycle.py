@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +18,7 @@ from jobs.lifecycle import (
     job_id_for,
     shard_of,
 )
-from tests.builders import a_job, a_template
+from tests.builders import NOW, a_job, a_template
 
 keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
@@ -85,3 +87,8 @@ def test_every_key_has_a_shard(key: str) -> None:
 def test_a_job_is_a_template_when_it_has_a_cron_expression() -> None:
     assert a_template().is_template
     assert not a_job().is_template
+
+
+def test_a_job_could_run_since_it_was_due_or_was_submitted_where_that_came_later() -> None:
+    assert a_job(scheduled_at=NOW, created_at=NOW - timedelta(hours=1)).ready_at == NOW
+    assert a_job(scheduled_at=NOW - timedelta(hours=1), created_at=NOW).ready_at == NOW

@@ -8,8 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from django.conf import settings as django_settings
-
+from chronos_site import VERSION
 from executor.delivery.open_files import allow_open_files
 from executor.delivery.pool import delivery_pool
 from executor.executor import Executor
@@ -88,7 +87,7 @@ def _pools(wanted: Sequence[str], duty: Duty, settings: ExecutorConfig) -> dict[
             duty.config.delivery,
             duty.config.broker,
             name=name,
-            user_agent=f"Chronos/{django_settings.SPECTACULAR_SETTINGS['VERSION']}",
+            user_agent=f"Chronos/{VERSION}",
         )
     return pools
 
