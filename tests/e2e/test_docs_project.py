@@ -91,6 +91,9 @@ def test_a_project_runs_the_handlers_of_its_apps(
     start_role("runscheduler", **variables)
     start_role("runexecutor", "--type", ",".join(payloads), **variables)
     start_role("runapi", **variables).wait_ready()
+    account = start_role("account", "olga", "--member=shop:viewer", **variables)
+    password = account.wait_for_line("Password: ").removeprefix("Password: ")
+    assert account.wait() == 0
 
     with httpx.Client(base_url=api, trust_env=False) as client:
         ids = {
@@ -98,9 +101,7 @@ def test_a_project_runs_the_handlers_of_its_apps(
             for job_type, payload in payloads.items()
         }
         page, nothing = client.get("/docs"), client.get("/nothing")
-        overview = _overview(
-            client, start_role("account", "olga", "--member=shop:viewer", **variables)
-        )
+        overview = _overview(client, password)
 
     def all_over() -> bool:
         return all(_read(repo, job_id).status is Status.COMPLETED for job_id in ids.values())
@@ -111,7 +112,7 @@ def test_a_project_runs_the_handlers_of_its_apps(
         "import-prices": '{"rows": 2}',
         "close-day": None,
         "count-primes": "25",
-        "count-users": "0",
+        "count-users": "1",
     }
     assert file.read_text().split() == ["bolt,2", "nut,1"]
     assert page.status_code == httpx.codes.OK
@@ -119,9 +120,8 @@ def test_a_project_runs_the_handlers_of_its_apps(
     assert "Overview" in overview
 
 
-def _overview(client: httpx.Client, account: RoleProcess) -> str:
+def _overview(client: httpx.Client, password: str) -> str:
     """What the admin shows to a user of the project's own database."""
-    password = account.wait_for_line("Password: ").removeprefix("Password: ")
     [token] = re.findall('csrfmiddlewaretoken" value="(.+?)"', client.get("/admin/login/").text)
     fields = {"username": "olga", "password": password, "csrfmiddlewaretoken": token}
     assert client.post("/admin/login/", data=fields).status_code == httpx.codes.FOUND
