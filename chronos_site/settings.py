@@ -8,13 +8,14 @@ from pathlib import Path
 from django.core.management.utils import get_random_secret_key
 
 from chronos_site import VERSION, env
+from chronos_site.config import config_from
 from jobs.errors import ConfigError
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 try:
     ENV = env.read()
-    CHRONOS = env.config_from(ENV)
+    CHRONOS = config_from(ENV)
 except ConfigError as exc:
     # A sentence, not a traceback: this is the operator's first contact with a mistyped variable.
     sys.exit(f"chronos: {exc}")

@@ -31,7 +31,7 @@ from jobs.repository import Repository
 from jobs.repository.nodes import Node
 
 if TYPE_CHECKING:
-    from chronos_site.env import BrokerConfig, ExecutorConfig
+    from chronos_site.config import BrokerConfig, ExecutorConfig
 
 logger = logging.getLogger(__name__)
 

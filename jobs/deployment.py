@@ -14,7 +14,8 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning
 
-from chronos_site.env import VARIABLES, Config
+from chronos_site.config import Config
+from chronos_site.env import VARIABLES
 from chronos_site.transport import Address, are_here
 
 # As Django's security.W009 wants it.

@@ -26,7 +26,7 @@ from jobs.repository import Repository
 from jobs.tracing import tracer
 
 if TYPE_CHECKING:
-    from chronos_site.env import Config
+    from chronos_site.config import Config
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from jobs.repository import Repository
 from reaper.metrics import JOBS_BY_STATUS, RECOVERED, TEMPLATES_OVERDUE_SECONDS
 
 if TYPE_CHECKING:
-    from chronos_site.env import ReaperConfig
+    from chronos_site.config import ReaperConfig
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from scheduler.metrics import SHARDS_OWNED, TRIGGERS_RECEIVED
 from scheduler.timekeeper import Timekeeper
 
 if TYPE_CHECKING:
-    from chronos_site.env import BrokerConfig, SchedulerConfig
+    from chronos_site.config import BrokerConfig, SchedulerConfig
 
 logger = logging.getLogger(__name__)
 

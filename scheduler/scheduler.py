@@ -21,7 +21,7 @@ from scheduler.timekeeper import Chore, Timekeeper
 from scheduler.triggering import Triggering
 
 if TYPE_CHECKING:
-    from chronos_site.env import SchedulerConfig
+    from chronos_site.config import SchedulerConfig
 
 logger = logging.getLogger(__name__)
 

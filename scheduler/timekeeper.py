@@ -16,7 +16,7 @@ from scheduler.metrics import TICK_SECONDS
 from scheduler.wakeup import Wakeup
 
 if TYPE_CHECKING:
-    from chronos_site.env import SchedulerConfig
+    from chronos_site.config import SchedulerConfig
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import pytest
 from django.conf import settings
 from pymongo import MongoClient
 
-from chronos_site.env import BrokerConfig, Config, ElectionConfig, StoreConfig
+from chronos_site.config import BrokerConfig, Config, ElectionConfig, StoreConfig
 from devstack.etcd import Etcd
 from devstack.kafka import Kafka
 from devstack.mongo import Mongod

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from ipaddress import ip_network
 from typing import Any
 
-from chronos_site.env import DeliveryConfig
+from chronos_site.config import DeliveryConfig
 from executor.calls import AttemptError
 from executor.delivery.network import Resolve
 from executor.delivery.pool import http_sender

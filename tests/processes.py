@@ -18,7 +18,7 @@ from chronos_site import env
 from devstack import process
 
 if TYPE_CHECKING:
-    from chronos_site.env import BrokerConfig, StoreConfig
+    from chronos_site.config import BrokerConfig, StoreConfig
 
 MANAGE = Path(__file__).resolve().parent.parent / "manage.py"
 DEADLINE = timedelta(seconds=30)

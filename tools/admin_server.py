@@ -19,7 +19,7 @@ from cryptography.fernet import Fernet
 from django.conf import settings
 
 from chronos_site import env
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack import process
 from devstack.mongo import Mongod
 from jobs.delivery.secrets import Secrets

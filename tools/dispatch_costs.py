@@ -24,7 +24,7 @@ from typing import Any, Final
 from pymongo import MongoClient
 
 from chronos_site import env
-from chronos_site.env import BrokerConfig, SchedulerConfig, StoreConfig
+from chronos_site.config import BrokerConfig, SchedulerConfig, StoreConfig
 from devstack.kafka import Kafka
 from devstack.mongo import Mongod
 from devstack.server import stop_all

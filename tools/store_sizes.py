@@ -20,7 +20,7 @@ from uuid import UUID
 from pymongo import MongoClient
 
 from chronos_site import env
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack.mongo import Mongod
 from jobs.attempts import completed
 from jobs.executions import execution_of

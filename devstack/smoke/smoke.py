@@ -20,7 +20,7 @@ from jobs.broker.membership import Membership
 from jobs.broker.topics import ensure_topics
 
 if TYPE_CHECKING:
-    from chronos_site.env import BrokerConfig
+    from chronos_site.config import BrokerConfig
 
 TENANT: Final = "smoke"
 TOPIC: Final = "chronos-smoke"

@@ -24,7 +24,7 @@ from jobs.delivery.config import HTTP, KAFKA
 from jobs.delivery.secrets import Secrets
 
 if TYPE_CHECKING:
-    from chronos_site.env import BrokerConfig, DeliveryConfig
+    from chronos_site.config import BrokerConfig, DeliveryConfig
 
 
 def delivery_pool(

@@ -15,7 +15,7 @@ from jobs.errors import ConfigError
 if TYPE_CHECKING:
     from confluent_kafka.admin._metadata import ClusterMetadata
 
-    from chronos_site.env import BrokerConfig
+    from chronos_site.config import BrokerConfig
 
 _TIMEOUT_SECONDS: Final = 10.0
 _USER: Final = "KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD"

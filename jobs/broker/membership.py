@@ -14,7 +14,7 @@ from jobs.broker.client import common_settings
 from jobs.logs import events
 
 if TYPE_CHECKING:
-    from chronos_site.env import BrokerConfig
+    from chronos_site.config import BrokerConfig
 
 logger = logging.getLogger(__name__)
 

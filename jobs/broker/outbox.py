@@ -18,7 +18,7 @@ from jobs.logs import events
 from jobs.metrics import BROKER_ERRORS
 
 if TYPE_CHECKING:
-    from chronos_site.env import BrokerConfig
+    from chronos_site.config import BrokerConfig
 
 logger = logging.getLogger(__name__)
 

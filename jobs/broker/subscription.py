@@ -12,7 +12,7 @@ from jobs.broker.membership import Membership
 from jobs.messages import consumer_group, dispatch_topic
 
 if TYPE_CHECKING:
-    from chronos_site.env import BrokerConfig
+    from chronos_site.config import BrokerConfig
 
 __all__ = ["Received", "Subscription"]
 

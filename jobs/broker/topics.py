@@ -15,7 +15,7 @@ from jobs.errors import NotProvisioned
 from jobs.messages import DLQ_TOPIC, TRIGGERS_TOPIC, dispatch_topic
 
 if TYPE_CHECKING:
-    from chronos_site.env import BrokerConfig
+    from chronos_site.config import BrokerConfig
 
 _CREATION_SECONDS = 10.0
 _PING_SECONDS = 2.0

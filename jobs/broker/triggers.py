@@ -13,7 +13,7 @@ from jobs.broker.membership import Membership
 from jobs.messages import FANOUT_GROUP, TRIGGERS_TOPIC, shards_of
 
 if TYPE_CHECKING:
-    from chronos_site.env import BrokerConfig
+    from chronos_site.config import BrokerConfig
 
 # The others learn with their next heartbeat that somebody left, or died. Executors may take their
 # time, as MongoDB has their jobs; here nobody looks after the shards meanwhile.

@@ -9,7 +9,7 @@ import httpx
 from redis import Redis
 from redis.exceptions import RedisError
 
-from chronos_site.env import ElectionConfig
+from chronos_site.config import ElectionConfig
 from chronos_site.transport import EtcdSecurity
 from jobs.doctor.finding import Finding, fail, ok, warn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from chronos_site.env import BrokerConfig
+from chronos_site.config import BrokerConfig
 from jobs.broker.cluster import Cluster, Topic
 from jobs.broker.topics import topics_for
 from jobs.doctor.finding import Finding, fail, ok, warn

@@ -40,7 +40,7 @@ from jobs.repository.templates import TemplateStore
 from jobs.repository.uses import UseStore
 
 if TYPE_CHECKING:
-    from chronos_site.env import StoreConfig
+    from chronos_site.config import StoreConfig
 
 _SELECTION_MS = 5_000
 _SOCKET_MS = 20_000

@@ -25,7 +25,7 @@ from jobs.tracing.traceparent import Traceparent
 from jobs.tracing.tracer import Attributes, Kind, Moment
 
 if TYPE_CHECKING:
-    from chronos_site.env import TracingConfig
+    from chronos_site.config import TracingConfig
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from jobs.tracing.traceparent import Traceparent, parse
 
 if TYPE_CHECKING:
-    from chronos_site.env import TracingConfig
+    from chronos_site.config import TracingConfig
 
 Attributes = Mapping[str, str | int | float | bool]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronos_site.env import ElectionConfig
+from chronos_site.config import ElectionConfig
 from jobs.errors import ConfigError
 from scheduler.leadership.elector import Elector, Term
 from scheduler.leadership.etcd import EtcdElector

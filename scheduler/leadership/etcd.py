@@ -20,7 +20,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from chronos_site.env import ElectionConfig
+from chronos_site.config import ElectionConfig
 from jobs.errors import ElectionUnavailable
 from jobs.loop import Patience
 from scheduler.leadership.elector import RENEWALS, Term, Unanswered, uptime

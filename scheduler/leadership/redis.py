@@ -24,7 +24,7 @@ from redis.exceptions import (
     RedisError,
 )
 
-from chronos_site.env import ElectionConfig
+from chronos_site.config import ElectionConfig
 from jobs.errors import ConfigError, ElectionUnavailable
 from jobs.loop import Patience
 from scheduler.leadership.elector import RENEWALS, Term, Unanswered, uptime

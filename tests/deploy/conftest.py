@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronos_site.env import BrokerConfig
+from chronos_site.config import BrokerConfig
 from jobs import registry
 from jobs.broker.topics import ensure_topics, topics_for
 

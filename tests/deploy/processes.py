@@ -10,7 +10,7 @@ from typing import Final
 from django.core.management import CommandError, get_commands, load_command_class
 
 from chronos_site import env
-from chronos_site.env import Config
+from chronos_site.config import Config, config_from
 from jobs.errors import ConfigError
 from jobs.registry import known_types
 from tests.processes import RoleProcess
@@ -83,7 +83,7 @@ class Process:
         empty = sorted(name for name, value in self.environment.items() if not value)
         assert not empty, f"{self.where}: {', '.join(empty)} has no value"
         try:
-            return env.config_from(env.read(self.environment))
+            return config_from(env.read(self.environment))
         except ConfigError as exc:
             raise AssertionError(f"{self.where}: {exc}") from exc
 

@@ -19,7 +19,7 @@ import httpx
 import pytest
 from pymongo import MongoClient
 
-from chronos_site.env import BrokerConfig, StoreConfig
+from chronos_site.config import BrokerConfig, StoreConfig
 from devstack.mongo import Mongod
 from jobs import registry
 from jobs.broker.topics import ensure_topics, topics_for

@@ -13,6 +13,7 @@ from typing import Final
 from django.conf import settings
 
 from chronos_site import env
+from chronos_site.config import config_from
 from devstack.process import free_port
 from tests.processes import RoleProcess
 
@@ -74,7 +75,7 @@ def test_the_role_is_process_1_and_gets_the_signal() -> None:
 def test_the_image_listens_and_is_labelled_as_the_project_says() -> None:
     variables = dict(each.split("=", 1) for each in instruction("ENV")[0].split())
     ours = {name: value for name, value in variables.items() if name in env.VARIABLES}
-    config = env.config_from(env.read(ours))
+    config = config_from(env.read(ours))
 
     assert variables.keys() - ours.keys() == {"PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
     assert (config.listen.api_host, config.listen.metrics_host) == ("0.0.0.0", "0.0.0.0")  # noqa: S104

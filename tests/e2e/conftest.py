@@ -12,7 +12,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.collection import Collection
 
-from chronos_site.env import BrokerConfig, StoreConfig
+from chronos_site.config import BrokerConfig, StoreConfig
 from jobs import registry
 from jobs.broker.topics import ensure_topics, topics_for
 from jobs.lifecycle import Job

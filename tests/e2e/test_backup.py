@@ -18,7 +18,7 @@ import pytest
 from django.conf import settings
 from pymongo import MongoClient
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack.mongo import REPLICA_SET, Mongod
 from jobs.lifecycle import Job, Outcome, Status
 from jobs.repository import Repository

@@ -12,7 +12,7 @@ import pytest
 from pymongo import MongoClient
 
 from chronos_site import env
-from chronos_site.env import BrokerConfig, StoreConfig
+from chronos_site.config import BrokerConfig, StoreConfig
 from jobs.broker.topics import ensure_topics, topics_for
 from jobs.registry import known_types
 from jobs.repository import Repository

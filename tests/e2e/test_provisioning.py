@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from django.conf import settings
 from pymongo import MongoClient
 
-from chronos_site.env import BrokerConfig
+from chronos_site.config import BrokerConfig
 from devstack.kafka import Kafka
 from devstack.mongo import Mongod
 from devstack.process import free_port

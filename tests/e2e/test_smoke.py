@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from cryptography.fernet import Fernet
 
-from chronos_site.env import BrokerConfig
+from chronos_site.config import BrokerConfig
 from devstack.settings import LOOPBACK
 from jobs.broker.topics import ensure_topics, topics_for
 from jobs.registry import known_types

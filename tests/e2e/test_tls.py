@@ -16,7 +16,7 @@ import httpx
 import pytest
 from django.conf import settings
 
-from chronos_site.env import BrokerConfig, ElectionConfig, StoreConfig
+from chronos_site.config import BrokerConfig, ElectionConfig, StoreConfig
 from chronos_site.transport import EtcdSecurity, KafkaSecurity
 from devstack.process import free_port
 from devstack.server import Server, stop_all

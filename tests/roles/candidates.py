@@ -21,7 +21,7 @@ from typing import NamedTuple, Self
 from redis import Redis as Client
 
 from chronos_site import env
-from chronos_site.env import ElectionConfig
+from chronos_site.config import ElectionConfig
 from devstack import process
 from scheduler.leadership import Term, elector_for
 from tests.wall_clock import WallClock

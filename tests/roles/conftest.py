@@ -14,7 +14,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.collection import Collection
 
-from chronos_site.env import (
+from chronos_site.config import (
     BrokerConfig,
     Config,
     ExecutorConfig,

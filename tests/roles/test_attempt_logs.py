@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import REGISTRY
 from pymongo import MongoClient
 
-from chronos_site.env import BrokerConfig, StoreConfig
+from chronos_site.config import BrokerConfig, StoreConfig
 from devstack.mongo import Mongod
 from executor.executor import Executor
 from executor.logs import ATTEMPT_LENGTH, LINE_LENGTH, AttemptLogs

@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 from pymongo.collection import Collection
 from pymongo.errors import OperationFailure
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack.mongo import Mongod
 from jobs.errors import StoreUnavailable
 from jobs.lifecycle import Job

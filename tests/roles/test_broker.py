@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from prometheus_client import REGISTRY
 
-from chronos_site.env import BrokerConfig
+from chronos_site.config import BrokerConfig
 from devstack.kafka import Kafka
 from jobs.broker.publisher import Publisher
 from jobs.broker.subscription import Subscription

@@ -20,7 +20,7 @@ from django.test import override_settings
 from pymongo import MongoClient
 from redis import Redis as Client
 
-from chronos_site.env import BrokerConfig, Config, ElectionConfig, StoreConfig
+from chronos_site.config import BrokerConfig, Config, ElectionConfig, StoreConfig
 from devstack.mongo import Mongod
 from devstack.process import accepts
 from devstack.redis import Redis

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from chronos_site.env import BrokerConfig
+from chronos_site.config import BrokerConfig
 from executor.executor import Executor
 from jobs import registry
 from jobs.broker.topics import ensure_topics, topics_for

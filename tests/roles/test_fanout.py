@@ -17,7 +17,7 @@ from confluent_kafka.cimpl import NewPartitions
 from pymongo import MongoClient
 from pymongo.collection import Collection
 
-from chronos_site.env import BrokerConfig, StoreConfig
+from chronos_site.config import BrokerConfig, StoreConfig
 from devstack.kafka import Kafka
 from devstack.mongo import Mongod
 from executor.executor import Executor

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chronos_site.env import BrokerConfig, DeliveryConfig, ExecutorConfig
+from chronos_site.config import BrokerConfig, DeliveryConfig, ExecutorConfig
 from executor.delivery.pool import delivery_pool
 from executor.executor import Executor
 from jobs.broker.topics import ensure_topics, topics_for

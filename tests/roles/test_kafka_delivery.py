@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from chronos_site.env import BrokerConfig, DeliveryConfig, ExecutorConfig
+from chronos_site.config import BrokerConfig, DeliveryConfig, ExecutorConfig
 from devstack.kafka import Kafka
 from executor.calls import AttemptError
 from executor.delivery.pool import delivery_pool, kafka_sender

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from chronos_site.env import ElectionConfig
+from chronos_site.config import ElectionConfig
 from devstack.server import Server
 from scheduler.leadership import elector_for
 from tests.roles.candidates import (

@@ -19,7 +19,7 @@ import httpx
 import pytest
 from django.conf import settings
 
-from chronos_site.env import ElectionConfig
+from chronos_site.config import ElectionConfig
 from devstack.etcd import Etcd
 from devstack.process import free_port
 from jobs.errors import ElectionUnavailable

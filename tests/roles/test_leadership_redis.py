@@ -16,7 +16,7 @@ import pytest
 from django.conf import settings
 from redis import Redis as Client
 
-from chronos_site.env import ElectionConfig
+from chronos_site.config import ElectionConfig
 from devstack.redis import Redis
 from jobs.errors import ConfigError, ElectionUnavailable
 from scheduler.leadership import Term, elector_for

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 
 from prometheus_client import REGISTRY
 
-from chronos_site.env import BrokerConfig
+from chronos_site.config import BrokerConfig
 from executor.executor import Executor
 from jobs.broker.publisher import Publisher
 from jobs.broker.topics import ensure_topics, topics_for

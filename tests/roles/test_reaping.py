@@ -14,7 +14,7 @@ from confluent_kafka import Consumer
 from prometheus_client import REGISTRY
 from pymongo import MongoClient
 
-from chronos_site.env import BrokerConfig, ReaperConfig, StoreConfig
+from chronos_site.config import BrokerConfig, ReaperConfig, StoreConfig
 from executor.executor import Executor
 from jobs.broker.publisher import Publisher
 from jobs.errors import StoreUnavailable

@@ -22,7 +22,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from prometheus_client import REGISTRY
 
-from chronos_site.env import BrokerConfig
+from chronos_site.config import BrokerConfig
 from executor.executor import Executor
 from jobs.broker.client import common_settings
 from jobs.broker.publisher import Publisher

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chronos_site.env import SchedulerConfig
+from chronos_site.config import SchedulerConfig
 from executor.executor import Executor
 from jobs.broker.publisher import Publisher
 from jobs.lifecycle import Job, Status, shard_of

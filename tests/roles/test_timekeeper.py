@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pymongo.collection import Collection
 
-from chronos_site.env import SchedulerConfig
+from chronos_site.config import SchedulerConfig
 from jobs.broker.publisher import Publisher
 from jobs.lifecycle import Job, Status
 from jobs.repository import Repository

@@ -13,7 +13,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from chronos_site.env import BrokerConfig, DeliveryConfig, ExecutorConfig, TracingConfig
+from chronos_site.config import BrokerConfig, DeliveryConfig, ExecutorConfig, TracingConfig
 from executor.delivery.pool import delivery_pool
 from executor.executor import Executor
 from jobs import services

@@ -9,7 +9,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.collection import Collection
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 
 Documents = Collection[dict[str, Any]]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from pymongo import MongoClient
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from jobs.audit import Action, Author, Entry, Via
 from jobs.repository import Repository
 from jobs.repository.audit_log import AuditLog

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from jobs.audit import API_CLIENT, Action, Author, Entry, Via
 from jobs.lifecycle import Attempt, Job, Outcome, Status
 from jobs.repository import Repository

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from jobs import attempts
 from jobs.lifecycle import HISTORY_LENGTH, Attempt, Finish, Job, Outcome, Status
 from jobs.repository import Repository

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from pymongo import MongoClient
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack.mongo import Mongod
 from jobs.errors import StoreUnavailable
 from jobs.repository import Repository, clock

@@ -15,7 +15,7 @@ import pytest
 from bson import ObjectId
 from pymongo import MongoClient
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack.mongo import Mongod
 from jobs import attempts
 from jobs.executions import Execution, execution_id, execution_of

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from jobs.errors import ConfigError, NotProvisioned
 from jobs.repository import Repository
 from jobs.repository.indexes import COLLECTIONS, IN_FLIGHT_INDEX, JOBS

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from chronos_site import env
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from tests.processes import MANAGE
 
 

@@ -19,7 +19,7 @@ from bson import ObjectId
 from prometheus_client import REGISTRY
 from pymongo import MongoClient
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack.mongo import Mongod
 from jobs import attempts
 from jobs.audit import API_CLIENT, Action, Entry

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 from bson import ObjectId
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from jobs import attempts
 from jobs.lifecycle import Finish, Job, Outcome, Status
 from jobs.repository import Repository

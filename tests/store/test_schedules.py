@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from pymongo import MongoClient
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack.mongo import Mongod
 from jobs.lifecycle import Job, job_id_for
 from jobs.repository import Repository

@@ -16,6 +16,7 @@ from django.middleware.security import SecurityMiddleware
 from django.test import RequestFactory, override_settings
 
 from chronos_site import env
+from chronos_site.config import config_from
 from jobs.deployment import RULES, Installation
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +51,7 @@ REDIS: Final = {"LEADER_BACKEND": "redis"}
 
 def broken(directory: Path, **changes: str) -> list[str]:
     values = env.read(RIGHT | changes)
-    it = Installation(values, env.config_from(values), directory)
+    it = Installation(values, config_from(values), directory)
     return [rule.id for rule in RULES if rule.is_broken(it)]
 
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronos_site import env
-from chronos_site.env import VARIABLES, Config, config_from
+from chronos_site.config import Config, config_from
+from chronos_site.env import VARIABLES
 from chronos_site.values import parse_duration
 from jobs.errors import ConfigError
 

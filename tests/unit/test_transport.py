@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chronos_site import env
-from chronos_site.env import BrokerConfig, ElectionConfig, config_from
+from chronos_site.config import BrokerConfig, ElectionConfig, config_from
 from chronos_site.transport import EtcdSecurity, KafkaSecurity
 from jobs.broker.cluster import Cluster
 from jobs.errors import ConfigError

@@ -16,7 +16,7 @@ from django.db import connections
 from pymongo import MongoClient
 from pytest_django.plugin import DjangoDbBlocker
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack.mongo import Mongod
 from jobs import services
 from jobs.dashboard.models import TenantMember

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack.process import free_port
 from jobs import services
 from jobs.errors import StoreUnavailable

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from chronos_site import env
-from chronos_site.env import StoreConfig
+from chronos_site.config import StoreConfig
 from devstack.process import free_port
 from jobs.repository import Repository
 from tests.processes import RoleProcess

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from chronos_site import env
-from chronos_site.env import BrokerConfig
+from chronos_site.config import BrokerConfig
 from devstack.smoke.smoke import Check, Smoke
 from jobs import arguments
 from jobs.errors import ChronosError

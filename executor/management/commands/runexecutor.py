@@ -22,7 +22,7 @@ from jobs.registry import handlers
 from jobs.role_command import Duty, RoleCommand
 
 if TYPE_CHECKING:
-    from chronos_site.env import ExecutorConfig
+    from chronos_site.config import ExecutorConfig
 
 
 class Command(RoleCommand):

@@ -22,7 +22,7 @@ from jobs.repository import Repository
 from jobs.repository.nodes import Seen
 
 if TYPE_CHECKING:
-    from chronos_site.env import Config
+    from chronos_site.config import Config
 
 _STYLES: Final = {Level.OK: "SUCCESS", Level.WARN: "WARNING", Level.FAIL: "ERROR"}
 

@@ -16,7 +16,7 @@ from jobs.registry import known_types
 from jobs.repository import Repository
 
 if TYPE_CHECKING:
-    from chronos_site.env import Config
+    from chronos_site.config import Config
 
 
 class Command(migrate.Command):

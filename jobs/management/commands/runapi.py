@@ -23,7 +23,7 @@ from jobs.registry import handlers
 from jobs.repository import Repository
 
 if TYPE_CHECKING:
-    from chronos_site.env import Config
+    from chronos_site.config import Config
 
 logger = logging.getLogger(__name__)
 
