@@ -6,9 +6,10 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,11 +27,12 @@ from jobs.delivery.secrets import Secrets
 from jobs.registry import known_types
 from jobs.repository import Repository
 from jobs.services import Services
-from tools.scene import Scene, fill
+from tools.scene import Scene, fill, report_nodes
 
 USER: Final = "demo-admin"
 PASSWORD: Final = "correct horse battery"  # noqa: S105 (of a server that lives for a minute)
 _TIMEOUT_SECONDS: Final = 60
+_BEAT_SECONDS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +67,41 @@ def admin_server(*, jobs: int, templates: int) -> Iterator[AdminServer]:
             _manage("migrate", "--verbosity", "0", environment=environment)
             account = ("account", USER, "--superuser", "--password-stdin")
             _manage(*account, environment=environment, stdin=PASSWORD)
-            repository = Repository.connect(StoreConfig(mongod.location, "chronos"))
-            try:
+            with closing(Repository.connect(StoreConfig(mongod.location, "chronos"))) as repository:
                 services = Services(repository, known_types(), Secrets([key]))
                 scene = fill(services, jobs=jobs, templates=templates)
-            finally:
-                repository.close()
-            api = process.spawn(
-                _command("runapi"), output=sys.stderr.fileno(), environment=environment
-            )
-            try:
-                url = f"http://127.0.0.1:{port}"
-                _wait_for(url)
-                yield AdminServer(url, scene)
-            finally:
-                process.kill(api)
+                api = process.spawn(
+                    _command("runapi"), output=sys.stderr.fileno(), environment=environment
+                )
+                try:
+                    url = f"http://127.0.0.1:{port}"
+                    _wait_for(url)
+                    with _signs_of_life(repository):
+                        yield AdminServer(url, scene)
+                finally:
+                    process.kill(api)
         finally:
             mongod.kill()
+
+
+@contextmanager
+def _signs_of_life(repository: Repository) -> Iterator[None]:
+    """Let the processes of the scene look alive for as long as somebody looks."""
+    over = threading.Event()
+    since = repository.clock.now()
+
+    def go_on() -> None:
+        while not over.is_set():
+            report_nodes(repository, since=since)
+            over.wait(_BEAT_SECONDS)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _command(*arguments: str) -> list[str]:

@@ -59,7 +59,7 @@ def fill(services: Services, *, jobs: int, templates: int, seed: int = 1) -> Sce
     Args:
         services: on an empty store that has its indexes.
         jobs: how many one-off jobs.
-        templates: how many cron templates; the first ten have runs.
+        templates: how many cron templates; those of every five minutes have runs.
         seed: another number gives other ones.
     """
     # Only the look of a page depends on it.
@@ -83,7 +83,7 @@ def fill(services: Services, *, jobs: int, templates: int, seed: int = 1) -> Sce
     _log(repository, picked[Status.DLQ], now)
     template = _templates(services, made, templates)
     _definition(services)
-    _nodes(repository, now)
+    report_nodes(repository, since=now)
     for minute in range(30):
         at = now.replace(second=0, microsecond=0) - timedelta(minutes=minute)
         repository.buckets.insert(at, due=chance.randrange(900), by="scheduler-1", term=3, now=at)
@@ -151,7 +151,13 @@ class _Maker:
     def _finished(self, job: Job, started: datetime) -> Job:
         if job.status is Status.COMPLETED:
             attempt = self._attempt(1, started, is_failure=False)
-            return replace(job, history=(attempt,), finished_at=attempt.finished_at)
+            return replace(
+                job,
+                history=(attempt,),
+                claimed_by=attempt.executor,
+                started_at=attempt.started_at,
+                finished_at=attempt.finished_at,
+            )
         history = tuple(
             self._attempt(number, started + timedelta(seconds=2**number), is_failure=True)
             for number in (1, 2, 3)
@@ -162,8 +168,11 @@ class _Maker:
             attempts=3,
             history=history,
             last_error=last.error,
-            finished_at=last.finished_at,
+            # The end of an attempt moves the due time on to the next one.
+            scheduled_at=last.started_at - timedelta(milliseconds=9),
             claimed_by=last.executor,
+            started_at=last.started_at,
+            finished_at=last.finished_at,
         )
 
     def _attempt(self, number: int, started: datetime, *, is_failure: bool) -> Attempt:
@@ -235,10 +244,11 @@ def _templates(services: Services, made: _Maker, count: int) -> ObjectId:
     templates: list[Job] = []
     for batch in _batches(iter(documents)):
         templates += [each for each in services.submit_many(batch) if isinstance(each, Job)]
-    for template in templates[:10]:
+    last = made.now.replace(minute=made.now.minute // 5 * 5, second=0, microsecond=0)
+    for template in templates[:: len(_CRONS)]:
         runs = []
         for number in range(24):
-            at = made.now - timedelta(minutes=5 * (number + 1))
+            at = last - timedelta(minutes=5 * number)
             run = replace(spawn(template, at, at, at), status=Status.COMPLETED)
             if number % 9 == 4:
                 run = replace(run, status=Status.DLQ)
@@ -260,8 +270,9 @@ def _definition(services: Services) -> None:
     services.definitions.create(document)
 
 
-def _nodes(repository: Repository, now: datetime) -> None:
-    started = now - timedelta(hours=5)
+def report_nodes(repository: Repository, *, since: datetime) -> None:
+    """A sign of life of every process that a scene shows."""
+    started = since - timedelta(hours=5)
     for node in (
         Node("scheduler-1", "scheduler", started, term=3),
         Node("scheduler-2", "scheduler", started),
@@ -269,7 +280,7 @@ def _nodes(repository: Repository, now: datetime) -> None:
         Node("executor-2", "executor", started, TYPES[:4], 0, slots=16, busy=3, is_draining=True),
         Node("reaper-1", "reaper", started),
     ):
-        repository.nodes.report(node, now=now)
+        repository.nodes.report(node, now=repository.clock.now())
 
 
 def _actions(services: Services, repository: Repository) -> None:

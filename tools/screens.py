@@ -45,10 +45,10 @@ def _take(
         if name == "overview":
             log_in(desk)
         desk.goto(address)
-        desk.screenshot(path=directory / f"{name}-{theme}.png")
+        desk.screenshot(path=directory / f"{name}-{theme}.png", full_page=True)
         if name in _ON_PHONES and theme == "light":
             desk.set_viewport_size({"width": _PHONE[0], "height": _PHONE[1]})
-            desk.screenshot(path=directory / f"{name}-phone.png")
+            desk.screenshot(path=directory / f"{name}-phone.png", full_page=True)
             desk.set_viewport_size({"width": _DESK[0], "height": _DESK[1]})
     desk.context.close()
 

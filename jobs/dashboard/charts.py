@@ -11,9 +11,6 @@ from jobs.statistics import Resolution, Tally
 
 WIDTH: Final = 960
 HEIGHT: Final = 160
-_LEFT: Final = 60
-_BOTTOM: Final = 20
-_TOP: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +36,6 @@ class Chart:
     until: datetime
     width: int = WIDTH
     height: int = HEIGHT
-    left: int = _LEFT
-    top: int = _TOP
-    base: int = HEIGHT - _BOTTOM
 
 
 def chart_of(
@@ -59,16 +53,15 @@ def chart_of(
     until = resolution.start_of(now) + resolution.step
     shown = {at: tally for at, tally in tallies.items() if since <= at < until and tally.ended}
     most = max((tally.ended for tally in shown.values()), default=0)
-    slot = (WIDTH - _LEFT) * (resolution.step / (until - since))
-    base, tall = HEIGHT - _BOTTOM, HEIGHT - _BOTTOM - _TOP
+    slot = WIDTH * (resolution.step / (until - since))
     bars = []
     for at, tally in sorted(shown.items()):
-        good, bad = (tall * count / most for count in (tally.completed, tally.failed))
-        x = _LEFT + (at - since) / resolution.step * slot
+        good, bad = (HEIGHT * count / most for count in (tally.completed, tally.failed))
+        x = (at - since) / resolution.step * slot
         bars.append(
             Bar(
-                *(round(each, 2) for each in (x, slot * 0.85, base - good, good)),
-                *(round(each, 2) for each in (base - good - bad, bad)),
+                *(round(each, 2) for each in (x, slot * 0.85, HEIGHT - good, good)),
+                *(round(each, 2) for each in (HEIGHT - good - bad, bad)),
             )
         )
     return Chart(bars, most / minutes, since, until)

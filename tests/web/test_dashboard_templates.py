@@ -64,6 +64,7 @@ def test_the_list_tells_when_a_template_fires_and_how_it_went(pages: Services) -
     text = text_of(answer)
     for shown in (template.idempotency_key, "0 2 * * *", "At 02:00, Asia/Tokyo", "in 355", "4 5"):
         assert shown in text
+    assert "status status-active" in [each.get("class") for each in elements_of(answer, "span")]
     [svg] = [each for each in elements_of(answer, "svg") if each.get("class") == "strip"]
     assert svg["aria-label"] == "The last 3 runs: 2 completed, 1 dead letter"
     assert [each["class"] for each in elements_of(answer, "rect")] == ["good", "good", "bad"]

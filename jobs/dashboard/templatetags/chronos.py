@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from django import template
 from django.template.context import Context
@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from jobs.dashboard.page import utc
+from jobs.lifecycle import Job, Status
 
 register = template.Library()
 
@@ -86,10 +87,15 @@ def status(value: object) -> SafeString:
 
 
 @register.filter
-def attempts(job: Any) -> str:
-    """`{{ job|attempts }}`: the attempt that it is at, of how many: 3 / 5."""
-    made = job.attempts + (1 if str(job.status) in ("claimed", "running") else 0)
-    return f"{made} / {job.max_attempts}"
+def template_status(value: object) -> SafeString:
+    """`{{ template.status|template_status }}`: as `status`, but one that fires is active."""
+    return status("active" if str(value) == Status.PENDING else value)
+
+
+@register.filter
+def attempts(job: Job) -> str:
+    """`{{ job|attempts }}`: the attempts that began, of how many: 3 / 5."""
+    return f"{job.attempts_begun} / {job.max_attempts}"
 
 
 @register.filter
