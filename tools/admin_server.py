@@ -31,6 +31,11 @@ from tools.scene import Scene, fill, report_nodes
 
 USER: Final = "demo-admin"
 PASSWORD: Final = "correct horse battery"  # noqa: S105 (of a server that lives for a minute)
+_ACCOUNTS: Final = {
+    USER: "--superuser",
+    "demo-operator": "--member=acme:operator",
+    "demo-viewer": "--member=acme:viewer",
+}
 _TIMEOUT_SECONDS: Final = 60
 _BEAT_SECONDS: Final = 1
 
@@ -65,8 +70,9 @@ def admin_server(*, jobs: int, templates: int) -> Iterator[AdminServer]:
                 LOG_LEVEL="WARNING",
             )
             _manage("migrate", "--verbosity", "0", environment=environment)
-            account = ("account", USER, "--superuser", "--password-stdin")
-            _manage(*account, environment=environment, stdin=PASSWORD)
+            for name, right in _ACCOUNTS.items():
+                account = ("account", name, right, "--password-stdin")
+                _manage(*account, environment=environment, stdin=PASSWORD)
             with closing(Repository.connect(StoreConfig(mongod.location, "chronos"))) as repository:
                 services = Services(repository, known_types(), Secrets([key]))
                 scene = fill(services, jobs=jobs, templates=templates)

@@ -56,10 +56,11 @@ class ChronosSite(AdminSite):
 def _navigation(request: HttpRequest) -> list[dict[str, Any]]:
     from jobs.dashboard.urls import PAGES
 
-    entries = [(each.title, reverse(f"admin:{each.name}")) for each in PAGES if each.title]
+    entries = [(each.title, [reverse(f"admin:{each.name}")]) for each in PAGES if each.title]
     if access(request).is_staff or access(request).has_somewhere(Right.ADMINISTER):
-        entries.append(("Users and members", reverse("admin:accounts")))
+        lists = [reverse("admin:app_list", args=[label]) for label in ("auth", "dashboard")]
+        entries.append(("Users and members", [reverse("admin:accounts"), *lists]))
     return [
-        {"title": title, "url": url, "is_current": request.path.startswith(url)}
-        for title, url in entries
+        {"title": title, "url": urls[0], "is_current": request.path.startswith(tuple(urls))}
+        for title, urls in entries
     ]

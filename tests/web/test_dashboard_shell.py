@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
 from jobs.services import Services
-from tests.web.dashboard import browser_of, text_of
+from tests.web.dashboard import browser_of, elements_of, text_of
 
 
 def test_whoever_is_not_logged_in_is_sent_to_the_login_page(pages: Services) -> None:
@@ -43,6 +44,21 @@ def test_pages_carry_a_policy_without_inline_scripts(pages: Services) -> None:
 
         assert "script-src 'self';" in policy
         assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize(
+    ("path", "page"),
+    [
+        ("/admin/templates/new/", "/admin/templates/"),
+        ("/admin/auth/user/", "/admin/accounts/"),
+        ("/admin/dashboard/tenantmember/add/", "/admin/accounts/"),
+    ],
+)
+def test_the_navigation_tells_where_one_is(pages: Services, path: str, page: str) -> None:
+    answer = browser_of("root").get(path)
+
+    current = [each["href"] for each in elements_of(answer, "a") if "aria-current" in each]
+    assert current == [page]
 
 
 def test_a_form_without_its_token_changes_nothing(pages: Services) -> None:
