@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from jobs.errors import ConfigError
 
@@ -111,8 +111,9 @@ class Address:
 
     scheme: str
     hosts: tuple[str, ...]
-    has_user: bool
-    """Whether a user, or at least a password, is part of it."""
+    user: str
+    """Decoded, as is the password; empty: none is part of it."""
+    password: str = field(repr=False)
     options: Mapping[str, str]
     """By name in lower case."""
 
@@ -125,7 +126,13 @@ class Address:
         credentials, _, hosts = authority.partition("/")[0].rpartition("@")
         options = {name.lower(): value for name, value in parse_qsl(query.replace(";", "&"))}
         names = tuple(_host_of(host) for host in hosts.split(","))
-        return cls(scheme, names, bool(credentials), options)
+        user, _, password = map(unquote, credentials.partition(":"))
+        return cls(scheme, names, user, password, options)
+
+    @property
+    def has_user(self) -> bool:
+        """Whether a user, or at least a password, is part of it."""
+        return bool(self.user or self.password)
 
     @property
     def is_encrypted(self) -> bool:
@@ -135,9 +142,11 @@ class Address:
 
 
 def _host_of(address: str) -> str:
-    """The host of `host`, `host:port`, `[::1]` or `[::1]:port`."""
+    """The host of `host`, `host:port`, `[::1]` or `[::1]:port`; the path of a Unix socket."""
     if address.startswith("["):
         return address[1:].partition("]")[0]
+    if (path := unquote(address)).startswith("/"):
+        return path
     return address.rpartition(":")[0] or address
 
 
@@ -150,7 +159,7 @@ def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host == "localhost" or host.startswith("/")
 
 
 def check_mongo_files(uri: str) -> None:

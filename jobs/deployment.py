@@ -17,12 +17,15 @@ from django.core.checks import CheckMessage, Error, Warning
 from chronos_site.config import Config
 from chronos_site.env import VARIABLES
 from chronos_site.transport import Address, are_here
+from jobs.delivery.addresses import MACHINE_FACTS
+from jobs.placeholders import has_placeholder, is_placeholder
 
 # As Django's security.W009 wants it.
 _SHORTEST_KEY: Final = 50
 _FEWEST_CHARACTERS: Final = 5
-# https://www.rfc-editor.org/rfc/rfc3927: where clouds tell a machine its own credentials.
-_SENSITIVE: Final = tuple(map(ip_network, ("127.0.0.0/8", "::1/128", "169.254.0.0/16")))
+# A random one has 43 of 64 characters: hardly ever do fewer than 22 of them differ.
+_FEWEST_IN_FERNET_KEY: Final = 16
+_SENSITIVE: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"), *MACHINE_FACTS)
 _CARELESS_MONGO: Final = ("tlsinsecure", "tlsallowinvalidcertificates", "tlsallowinvalidhostnames")
 
 
@@ -78,7 +81,9 @@ def _host(address: str) -> str:
 
 def _is_guessable(it: Installation) -> bool:
     key = it.values["SECRET_KEY"]
-    return key is not None and (len(key) < _SHORTEST_KEY or len(set(key)) < _FEWEST_CHARACTERS)
+    return key is not None and (
+        len(key) < _SHORTEST_KEY or len(set(key)) < _FEWEST_CHARACTERS or is_placeholder(key)
+    )
 
 
 def _is_open(host: str) -> bool:
@@ -142,7 +147,8 @@ RULES: Final = (
     ),
     Rule(
         "chronos.E003",
-        "SECRET_KEY can be guessed: it is short, or has hardly any different characters.",
+        "SECRET_KEY can be guessed: it is short, has hardly any different characters, or is one of "
+        "an example.",
         "Set SECRET_KEY to 50 random characters or more.",
         _is_guessable,
     ),
@@ -241,6 +247,21 @@ RULES: Final = (
         _allows_everything,
     ),
     Rule(
+        "chronos.E016",
+        "A password in MONGO_URI, KAFKA_SASL_PASSWORD, ETCD_PASSWORD or REDIS_URL is one of an "
+        "example, the user's name, or among those that are tried first.",
+        "Give the user of that server a random password, such as openssl rand -hex 32 prints.",
+        lambda it: has_placeholder(it.config),
+    ),
+    Rule(
+        "chronos.E017",
+        "One of ENCRYPTION_KEYS can be guessed: it has hardly any different characters.",
+        "Make a Fernet key at random, put it first, and run resealsecrets before you drop the old.",
+        lambda it: any(
+            len(set(key)) < _FEWEST_IN_FERNET_KEY for key in it.config.delivery.encryption_keys
+        ),
+    ),
+    Rule(
         "chronos.W001",
         "API_HOST is open to other machines: the API asks nobody who they are.",
         "Let nothing but an authenticating gateway reach API_PORT, and silence this with a reason.",
@@ -255,9 +276,10 @@ RULES: Final = (
     ),
     Rule(
         "chronos.W003",
-        "DELIVERY_ALLOWED_NETWORKS contains this machine, or the address where a cloud tells a "
+        "DELIVERY_ALLOWED_NETWORKS contains this machine, or an address where a cloud tells a "
         "machine its credentials.",
-        "Leave out 127.0.0.0/8, ::1 and 169.254.0.0/16.",
+        "Leave out 127.0.0.0/8, ::1, 169.254.0.0/16, fe80::/10, 100.100.100.200, 168.63.129.16, "
+        "192.0.0.192, fd00:ec2::/32, fd20:ce::254 and fd00:c1::a9fe:a9fe: name smaller networks.",
         _allows_sensitive,
     ),
     Rule(

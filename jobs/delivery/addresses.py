@@ -18,6 +18,9 @@ _SPECIAL_V4: Final = tuple(
         *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24"),
         *("192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15"),
         *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+        # Of a public range, but Azure's own: its hosts answer there, to their machines alone.
+        # https://learn.microsoft.com/en-us/azure/virtual-network/what-is-ip-address-168-63-129-16
+        "168.63.129.16/32",
     )
 )
 # https://www.iana.org/assignments/iana-ipv6-special-registry. 2001::/23 holds Teredo, and 2002::/16
@@ -28,6 +31,28 @@ _SPECIAL_V6: Final = tuple(
 )
 # https://www.rfc-editor.org/rfc/rfc6052: how a network without IPv4 reaches IPv4.
 _NAT64: Final = IPv6Network("64:ff9b::/96")
+
+MACHINE_FACTS: Final[Sequence[Network]] = (
+    # AWS, Azure, Google, Oracle, OpenStack: 169.254.169.254. AWS for containers: 169.254.170.2, .23
+    # https://www.rfc-editor.org/rfc/rfc3927
+    IPv4Network("169.254.0.0/16"),
+    # https://www.rfc-editor.org/rfc/rfc4291#section-2.5.6, OpenStack: fe80::a9fe:a9fe
+    IPv6Network("fe80::/10"),
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html, and of
+    # EKS fd00:ec2::23
+    IPv6Network("fd00:ec2::/32"),
+    # https://cloud.google.com/compute/docs/metadata/querying-metadata
+    IPv6Network("fd20:ce::254/128"),
+    # https://docs.oracle.com/en-us/iaas/Content/Compute/Tasks/gettingmetadata.htm
+    IPv6Network("fd00:c1::a9fe:a9fe/128"),
+    # https://docs.oracle.com/en/cloud/cloud-at-customer/occ-get-started/
+    IPv4Network("192.0.0.192/32"),
+    # https://www.alibabacloud.com/help/en/ecs/user-guide/view-instance-metadata
+    IPv4Network("100.100.100.200/32"),
+    # See above.
+    IPv4Network("168.63.129.16/32"),
+)
+"""Where clouds tell a machine about itself, often with credentials."""
 
 
 def parsed(text: str) -> Address:

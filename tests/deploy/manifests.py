@@ -20,10 +20,10 @@ SMALL: Final = ROOT / "overlays" / "small"
 LARGE: Final = ROOT / "overlays" / "large"
 SECRETS: Final = {
     "chronos": {
-        "MONGO_URI": "mongodb://chronos:secret@mongo.servers.svc/?replicaSet=rs0&authSource=admin"
+        "MONGO_URI": "mongodb://chronos:correct-horse@mongo.servers.svc/?replicaSet=rs0&authSource=admin"
         "&tls=true&tlsCAFile=/etc/chronos/tls/ca.pem",
-        "KAFKA_SASL_PASSWORD": "secret",
-        "ETCD_PASSWORD": "secret",
+        "KAFKA_SASL_PASSWORD": "correct-horse",
+        "ETCD_PASSWORD": "correct-horse",
         "SECRET_KEY": "For-tests-only,-but-of-many-different-characters-0123456789",
         "ENCRYPTION_KEYS": "Zm9yIHRlc3RzIG9ubHksIDMyIGJ5dGVzIG9mIHRleHQ=",
     }

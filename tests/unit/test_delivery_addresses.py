@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.delivery.addresses import may_reach, parsed
+from jobs.delivery.addresses import MACHINE_FACTS, may_reach, parsed
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,8 @@ from jobs.delivery.addresses import may_reach, parsed
         "100.128.0.0",
         "169.253.255.255",
         "223.255.255.255",
+        "168.63.129.15",
+        "168.63.129.17",
         "2606:4700:4700::1111",
         "2a00:1450:4001::200e",
         "::ffff:8.8.8.8",
@@ -45,10 +47,18 @@ def test_public_addresses_are_reached(address: str) -> None:
         *("2001::1", "2001:0:a9fe:a9fe::1", "2001:db8::1", "2002:7f00:1::", "2002:808:808::1"),
         *("3fff::1", "100::1", "fc00::1", "fd12:3456::1", "fe80::1", "fe80::1%eth0"),
         *("fec0::1", "ff02::1", "5f00::1", "4000::1"),
+        # Azure's, in a public range.
+        *("168.63.129.16", "::ffff:168.63.129.16"),
     ],
 )
 def test_what_is_not_public_is_not_reached(address: str) -> None:
     assert not may_reach(parsed(address), ())
+
+
+def test_nothing_is_reached_where_a_cloud_tells_a_machine_its_credentials() -> None:
+    for network in MACHINE_FACTS:
+        assert not may_reach(network[0], ())
+        assert not may_reach(network[-1], ())
 
 
 def test_what_is_allowed_is_reached_in_every_form() -> None:
