@@ -21,10 +21,11 @@ StartExecutor = Callable[..., Executor]
 Insert = Callable[..., list[Job]]
 WaitUntilAll = Callable[..., list[Job]]
 
-LEASE = timedelta(seconds=0.6)
+# A process that the machine does not let run for so long loses its jobs, as it must.
+LEASE = timedelta(seconds=2)
 
 
-def test_a_handler_much_longer_than_the_claim_timeout_runs_once(
+def test_a_handler_longer_than_the_claim_timeout_runs_once(
     start_executor: StartExecutor,
     start_reaper: Callable[..., object],
     repo: Repository,
@@ -36,7 +37,7 @@ def test_a_handler_much_longer_than_the_claim_timeout_runs_once(
 
     def handler(context: Context) -> None:
         ran.append(context.attempt)
-        over.wait(30)
+        over.wait(60)
 
     start_executor(handler, concurrency=2, claim_timeout=LEASE)
     start_reaper(claim_timeout=LEASE)
@@ -44,7 +45,7 @@ def test_a_handler_much_longer_than_the_claim_timeout_runs_once(
     jobs = queue(3)
     first = repo.clock.now()
     wait_for(lambda: len(ran) == 2)
-    wait_for(lambda: repo.clock.now() > first + 6 * LEASE)
+    wait_for(lambda: repo.clock.now() > first + 2.5 * LEASE)
     over.set()
 
     for job in wait_until_all(jobs, Status.COMPLETED):
@@ -92,14 +93,14 @@ def test_an_executor_that_lost_its_claim_stops_the_handler_and_writes_nothing(
 
     def handler(context: Context) -> str:
         running.set()
-        if context.cancelled.wait(10):
+        if context.cancelled.wait(60):
             told.set()
-        let_go.wait(10)
+        let_go.wait(60)
         return "of the old claim"
 
     start_executor(handler, concurrency=1, claim_timeout=LEASE)
     [job] = queue(1)
-    assert running.wait(10)
+    assert running.wait(30)
     later = repo.clock.now() + timedelta(hours=1)
 
     # The reaper of a world in which this executor has been silent for an hour.
@@ -110,7 +111,7 @@ def test_an_executor_that_lost_its_claim_stops_the_handler_and_writes_nothing(
     )
     assert claimed.claimed_by == "other"
 
-    assert told.wait(5)
+    assert told.wait(30)
     let_go.set()
     wait_until_all(queue(1, payload="[]"), Status.DLQ)
     [job] = wait_until_all([job], Status.RUNNING)
