@@ -284,8 +284,9 @@ def report_nodes(repository: Repository, *, since: datetime) -> None:
 
 
 def _actions(services: Services, repository: Repository) -> None:
-    page = repository.jobs.page(TENANTS[0], limit=5, status=Status.PENDING)
-    for job in page.jobs[:3]:
+    page = repository.jobs.page(TENANTS[0], limit=50, status=Status.PENDING)
+    waiting = [job for job in page.jobs if isinstance(job, Job) and not job.is_template]
+    for job in waiting[:3]:
         services.cancel(job.id, by=OPERATOR)
 
 
