@@ -242,6 +242,22 @@ class Job:
         return max(self.scheduled_at, self.created_at)
 
     @property
+    def attempts_begun(self) -> int:
+        """Attempts that began and count: used up, under way, cut short, or the one that succeeded.
+
+        `attempts`, of which `max_attempts` are allowed, holds only the failures among them.
+        """
+        is_under_way = self.status is Status.RUNNING
+        # A dead letter that was discarded keeps the end of its last attempt, which is counted.
+        is_cut_short = (
+            self.status is Status.CANCELLED
+            and self.started_at is not None
+            and self.finished_at == self.updated_at
+        )
+        has_succeeded = self.status is Status.COMPLETED
+        return self.attempts + (is_under_way or is_cut_short or has_succeeded)
+
+    @property
     def bucket(self) -> datetime:
         """The minute that it is due in."""
         return self.scheduled_at.replace(second=0, microsecond=0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,3 +94,33 @@ def test_a_job_is_a_template_when_it_has_a_cron_expression() -> None:
 def test_a_job_could_run_since_it_was_due_or_was_submitted_where_that_came_later() -> None:
     assert a_job(scheduled_at=NOW, created_at=NOW - timedelta(hours=1)).ready_at == NOW
     assert a_job(scheduled_at=NOW - timedelta(hours=1), created_at=NOW).ready_at == NOW
+
+
+@pytest.mark.parametrize(
+    ("begun", "fields"),
+    [
+        (0, {}),
+        (0, {"status": Status.QUEUED}),
+        (0, {"status": Status.CLAIMED}),
+        (1, {"status": Status.RUNNING}),
+        (1, {"status": Status.COMPLETED}),
+        (1, {"attempts": 1}),
+        (2, {"attempts": 1, "status": Status.RUNNING}),
+        (3, {"attempts": 2, "status": Status.COMPLETED}),
+        (3, {"attempts": 3, "status": Status.DLQ}),
+        (1, {"attempts": 1, "status": Status.CANCELLED}),
+    ],
+)
+def test_attempts_that_began_are_those_that_failed_and_the_one_that_did_not(
+    begun: int, fields: dict[str, Any]
+) -> None:
+    assert a_job(**fields).attempts_begun == begun
+
+
+def test_an_attempt_that_a_person_cut_short_had_begun() -> None:
+    over = {"status": Status.CANCELLED, "started_at": NOW, "finished_at": NOW}
+    cut_short = a_job(updated_at=NOW, **over)
+    discarded = a_job(attempts=3, updated_at=NOW + timedelta(hours=1), **over)
+
+    assert cut_short.attempts_begun == 1
+    assert discarded.attempts_begun == 3
