@@ -67,7 +67,12 @@ def now_of(repo: Repository, operation: Operation) -> Operation:
 
 
 def ended(repo: Repository, operation: Operation) -> Operation:
-    wait_for(lambda: now_of(repo, operation).is_over, show=lambda: now_of(repo, operation))
+    # MongoDB gives up a transaction whose process was killed in it after a minute.
+    wait_for(
+        lambda: now_of(repo, operation).is_over,
+        deadline=timedelta(seconds=90),
+        show=lambda: now_of(repo, operation),
+    )
     return now_of(repo, operation)
 
 
@@ -123,7 +128,7 @@ def test_a_cancelled_operation_stops_where_it_is(
 ) -> None:
     dead(200)
     operation = start_operation(repo)
-    start_runner(50)
+    start_runner(20)
     wait_for(lambda: now_of(repo, operation).done)
 
     assert BulkServices(repo).cancel(operation.id, by=ALICE)

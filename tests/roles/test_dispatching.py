@@ -24,6 +24,7 @@ from scheduler.credit import FLOOR
 from scheduler.dispatcher import Dispatcher
 from scheduler.scheduler import Scheduler
 from tests.builders import NOW
+from tests.roles.conftest import LONG_TICK
 from tests.waiting import wait_for
 
 StartExecutor = Callable[..., Executor]
@@ -33,8 +34,8 @@ WaitUntilAll = Callable[..., list[Job]]
 MakeDispatcher = Callable[..., Dispatcher]
 CountByStatus = Callable[[list[Job]], Counter[str]]
 
-# No test waits for it: what is due must be noticed without.
-LONG_TICK = timedelta(seconds=20)
+# A thousand jobs and more, one or two at a time.
+PATIENCE = timedelta(seconds=90)
 
 
 @pytest.fixture
@@ -117,10 +118,7 @@ def test_two_leaders_at_once_dispatch_each_job_once(
     insert: Insert,
     count_by_status: CountByStatus,
 ) -> None:
-    repo.nodes.report(
-        Node("executor", "executor", NOW, tuple(make_dispatcher().job_types), 5000),
-        now=repo.clock.now(),
-    )
+    executor = Node("executor", "executor", NOW, tuple(make_dispatcher().job_types), 5000)
     jobs = insert(2000)
     published: SimpleQueue[int] = SimpleQueue()
 
@@ -135,6 +133,7 @@ def test_two_leaders_at_once_dispatch_each_job_once(
     def lead() -> None:
         dispatcher = make_dispatcher(batch=50, publisher=Counting())
         while count_by_status(jobs)[Status.PENDING]:
+            repo.nodes.report(executor, now=repo.clock.now())
             dispatcher.step(repo.clock.now())
 
     leaders = [threading.Thread(target=lead) for _ in range(4)]
@@ -235,7 +234,7 @@ def test_the_backlog_of_a_slow_executor_waits_where_priority_holds(
     let_go.set()
     for _ in range(4):
         turn.release()
-    wait_until_all([*backlog, urgent], Status.COMPLETED)
+    wait_until_all([*backlog, urgent], Status.COMPLETED, deadline=PATIENCE)
 
 
 def test_a_slow_type_does_not_starve_a_fast_one(
@@ -254,18 +253,18 @@ def test_a_slow_type_does_not_starve_a_fast_one(
     ensure_topics(broker_config, topics_for([slow]))
 
     def be_slow(context: Context) -> None:
-        let_go.wait(0.05)
+        let_go.wait(0.2)
 
     start_executor({slow: be_slow, job_type: lambda context: None}, concurrency=2)
     backlog = insert(2000, job_type=slow)
     start_scheduler()
     wait_for(lambda: count_by_status(backlog)[Status.COMPLETED] > 4)
 
-    wait_until_all(insert(20), Status.COMPLETED, deadline=timedelta(seconds=10))
+    wait_until_all(insert(20), Status.COMPLETED)
 
     assert count_by_status(backlog)[Status.PENDING] > 1000
     let_go.set()
-    wait_until_all(backlog, Status.COMPLETED)
+    wait_until_all(backlog, Status.COMPLETED, deadline=PATIENCE)
 
 
 def test_a_job_is_dispatched_when_it_comes_due_not_at_the_next_tick(
@@ -283,7 +282,7 @@ def test_a_job_is_dispatched_when_it_comes_due_not_at_the_next_tick(
     for delay in (0, 200, 700):
         due_at = repo.clock.now() + timedelta(milliseconds=delay)
         jobs = insert(1, scheduled_at=due_at)
-        [job] = wait_until_all(jobs, Status.COMPLETED, deadline=timedelta(seconds=10))
+        [job] = wait_until_all(jobs, Status.COMPLETED)
         assert job.started_at is not None
         assert timedelta(0) <= job.started_at - due_at < LONG_TICK / 4
 
@@ -309,7 +308,7 @@ def test_a_job_that_fails_runs_again_when_its_delay_is_over(
             later.started_at - earlier.finished_at for earlier, later in pairwise(job.history)
         ]
         for delay, at_least in zip(delays, (0.2, 0.4), strict=True):
-            assert timedelta(seconds=at_least) <= delay < timedelta(seconds=at_least + 1)
+            assert timedelta(seconds=at_least) <= delay < LONG_TICK / 4
 
 
 def test_a_resigned_leader_hands_over(

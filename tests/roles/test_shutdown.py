@@ -21,6 +21,9 @@ StartExecutor = Callable[..., Executor]
 Insert = Callable[..., list[Job]]
 WaitUntilAll = Callable[..., list[Job]]
 
+# A process that the machine does not let run for so long loses its jobs, as it must.
+LEASE = timedelta(seconds=3)
+
 
 def closing(executor: Executor) -> threading.Thread:
     thread = threading.Thread(target=executor.close)
@@ -48,7 +51,7 @@ def test_running_handlers_end_and_waiting_jobs_go_back_without_an_attempt(
     went_back = wait_until_all(waiting, Status.PENDING)
     assert thread.is_alive()
     let_go.set()
-    thread.join(10)
+    thread.join(30)
 
     assert not thread.is_alive()
     for job in went_back:
@@ -81,8 +84,8 @@ def test_a_handler_that_outlives_the_drain_is_told_and_handed_back(
 
     [job] = wait_until_all(jobs, Status.PENDING)
     let_go.set()
-    assert noticed.wait(1)
-    assert 0.5 < took < 15
+    assert noticed.wait(30)
+    assert 0.5 < took < 25
     assert job.attempts == 0
     assert job.result is None
     assert [attempt.outcome for attempt in job.history] == [Outcome.HANDED_BACK]
@@ -99,16 +102,16 @@ def test_leases_are_extended_while_draining(
     executor = start_executor(
         lambda context: let_go.wait(30),
         concurrency=1,
-        claim_timeout=timedelta(seconds=0.5),
+        claim_timeout=LEASE,
         drain_timeout=timedelta(seconds=30),
     )
-    start_reaper(claim_timeout=timedelta(seconds=0.5))
+    start_reaper(claim_timeout=LEASE)
     [job] = wait_until_all(queue(1), Status.RUNNING)
 
     thread = closing(executor)
     lease = job.lease_until
     assert lease is not None
-    wait_for(lambda: repo.clock.now() > lease + timedelta(seconds=0.5))
+    wait_for(lambda: repo.clock.now() > lease + LEASE / 3)
     let_go.set()
     thread.join(10)
 
@@ -180,7 +183,7 @@ def test_an_end_decided_as_the_drain_ran_out_is_still_written(
 
     def put_late(writer: Writer, held: Held, finish: Finish) -> None:
         ended.set()
-        drained.wait(10)
+        drained.wait(30)
         put(writer, held, finish)
 
     monkeypatch.setattr(Writer, "put", put_late)
