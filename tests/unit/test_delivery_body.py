@@ -91,10 +91,10 @@ def test_the_text_has_a_limit_that_is_kept_while_it_grows() -> None:
     values = {"payload": "x" * (RENDERED_BYTES // 2)}
 
     assert len(render("{{{ payload }}}" * 2, values)) == RENDERED_BYTES
-    begun = time.perf_counter()
+    begun = time.thread_time()
     with pytest.raises(ValueError, match="becomes longer than 1 MiB"):
         render("{{{ payload }}}" * MOST_INSERTS, values)
-    assert time.perf_counter() - begun < 0.5
+    assert time.thread_time() - begun < 0.5
 
 
 def test_more_values_than_anybody_needs_are_refused_before_they_take_memory() -> None:
@@ -126,10 +126,10 @@ def test_templates_are_not_kept() -> None:
 def test_braces_without_end_take_no_time(piece: str) -> None:
     template = piece * (200_000 // len(piece))
 
-    begun = time.perf_counter()
+    begun = time.thread_time()
     with suppress(ValueError):
         check(template)
-    assert time.perf_counter() - begun < 0.5
+    assert time.thread_time() - begun < 0.5
 
 
 @given(value=st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))

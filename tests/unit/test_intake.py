@@ -27,7 +27,7 @@ class Store:
     def insert_each(self, jobs: Sequence[Job]) -> list[Outcome]:
         self.batches.append([job.idempotency_key for job in jobs])
         self.entered.release()
-        assert self.gate.acquire(timeout=10)
+        assert self.gate.acquire(timeout=30)
         if self.failure is not None:
             raise self.failure
         if "unfit" in self.batches[-1]:
@@ -61,7 +61,7 @@ def test_those_that_come_during_an_insert_share_the_next() -> None:
     intake = Intake(store.insert_each)
     with ThreadPoolExecutor(8) as threads:
         first = threads.submit(intake.insert, a_job(idempotency_key="first"))
-        assert store.entered.acquire(timeout=10)
+        assert store.entered.acquire(timeout=30)
         keys = ["a", "b", "first", "collides"]
         others = {key: threads.submit(intake.insert, a_job(idempotency_key=key)) for key in keys}
         wait_until_waiting(intake, len(keys))
@@ -81,12 +81,12 @@ def test_a_failure_reaches_all_that_shared_it_and_nobody_else() -> None:
     intake = Intake(store.insert_each)
     with ThreadPoolExecutor(8) as threads:
         first = threads.submit(intake.insert, a_job())
-        assert store.entered.acquire(timeout=10)
+        assert store.entered.acquire(timeout=30)
         others = [threads.submit(intake.insert, a_job()) for _ in range(3)]
         wait_until_waiting(intake, 3)
         store.gate.release()
         assert first.result() is True
-        assert store.entered.acquire(timeout=10)
+        assert store.entered.acquire(timeout=30)
         store.failure = StoreUnavailable("away")
         store.gate.release()
         for other in others:
@@ -103,7 +103,7 @@ def test_what_cannot_be_stored_fails_nobody_else() -> None:
     intake = Intake(store.insert_each)
     with ThreadPoolExecutor(8) as threads:
         first = threads.submit(intake.insert, a_job())
-        assert store.entered.acquire(timeout=10)
+        assert store.entered.acquire(timeout=30)
         unfit = threads.submit(intake.insert, a_job(idempotency_key="unfit"))
         others = [threads.submit(intake.insert, a_job()) for _ in range(3)]
         wait_until_waiting(intake, 4)
