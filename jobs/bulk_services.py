@@ -10,7 +10,7 @@ from bson import ObjectId
 from jobs.audit import API_CLIENT, Author
 from jobs.bulk import Filter, Kind, Operation
 from jobs.repository import Repository
-from jobs.repository.dead_letter_lists import Place
+from jobs.repository.looks import Place
 
 
 class BulkServices:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from jobs.bulk import Kind
 from jobs.dashboard.dead_letter_filter import Asked, asked_for, query_of
-from jobs.dashboard.keyset import older_link, place_in
+from jobs.dashboard.keyset import place_in, way_on
 from jobs.dashboard.operations import is_anybody_there
 from jobs.dashboard.page import PageRequest, access, page, require_tenant, use_cases
 from jobs.dashboard.rights import Right
@@ -60,9 +60,7 @@ def dead_letters(request: PageRequest) -> HttpResponse:
     if not asked.problems:
         lists = use_cases().repository.dead_letter_lists
         groups = lists.groups(asked.filter, theirs.tenants)
-        letters, rest = lists.page(
-            asked.filter, theirs.tenants, limit=_PER_PAGE, before=place_in(request)
-        )
+        listed = lists.page(asked.filter, theirs.tenants, limit=_PER_PAGE, before=place_in(request))
         context |= {
             "groups": [
                 GroupRow(group, query_of(group.filter), theirs.may(group.tenant_id, Right.OPERATE))
@@ -71,8 +69,8 @@ def dead_letters(request: PageRequest) -> HttpResponse:
             "more_groups": max(0, len(groups.groups) - _GROUPS_SHOWN),
             "count": groups.count,
             "is_complete": groups.is_complete,
-            "rows": [_row(letter) for letter in letters],
-            "older": older_link(request, rest),
+            "rows": [_row(letter) for letter in listed.jobs],
+            **way_on(request, listed),
         }
     return page(request, "dashboard/dead_letters.html", "Dead letters", context)
 

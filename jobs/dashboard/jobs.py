@@ -12,12 +12,13 @@ from bson.errors import InvalidId
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from jobs.dashboard.keyset import older_link, place_in
+from jobs.dashboard.keyset import place_in, way_on
 from jobs.dashboard.page import REFRESH_SECONDS, PageRequest, access, page, use_cases
 from jobs.dashboard.typed import typed_instant
 from jobs.lifecycle import LIVE, Job, Status
 from jobs.repository.documents import BrokenJob
-from jobs.repository.job_lists import COUNTED, Listed, Tab, Wanted
+from jobs.repository.job_lists import COUNTED, Tab, Wanted
+from jobs.repository.looks import Listed
 
 _PER_PAGE: Final = 50
 _FILTERS: Final = (
@@ -86,8 +87,7 @@ def jobs(request: PageRequest) -> HttpResponse:
             for tab, title in _TITLES.items()
         ],
         "counted": COUNTED,
-        "older": older_link(request, listed.next),
-        "looked_back_to": listed.looked_back_to,
+        **way_on(request, listed),
     }
     is_first = "before" not in request.GET
     return page(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from bson import ObjectId
 from django.http import Http404, HttpRequest
 
 from jobs.api.cursor import cursor_of, position_of
+from jobs.repository.looks import Listed, Place
 
 BEFORE: Final = "before"
-Place = tuple[datetime, ObjectId]
 
 
 def place_in(request: HttpRequest) -> Place | None:
@@ -27,6 +25,14 @@ def place_in(request: HttpRequest) -> Place | None:
         return position_of(cursor)
     except ValueError as exc:
         raise Http404 from exc
+
+
+def way_on(request: HttpRequest, listed: Listed) -> dict[str, Any]:
+    """What `dashboard/older.html` says below a list that was looked through."""
+    return {
+        "older": older_link(request, listed.next),
+        "looked_back_to": listed.looked_back_to,
+    }
 
 
 def older_link(request: HttpRequest, rest: Place | None) -> str | None:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from jobs import cron
 from jobs.api.representation import job_body
 from jobs.cron_words import in_words
-from jobs.dashboard.keyset import older_link, place_in
+from jobs.dashboard.keyset import place_in, way_on
 from jobs.dashboard.page import (
     REFRESH_SECONDS,
     PageRequest,
@@ -34,7 +34,7 @@ from jobs.exposure import exposed_delivery, exposed_text, exposed_value
 from jobs.lifecycle import Job, Status
 from jobs.preview import Occurrence, next_occurrences
 from jobs.repository.documents import KIND, TEMPLATE, BrokenJob
-from jobs.repository.jobs import Page
+from jobs.repository.looks import Listed
 from jobs.repository.template_lists import RunMark
 
 _PER_PAGE: Final = 50
@@ -65,7 +65,7 @@ def templates(request: PageRequest) -> HttpResponse:
     if wanted["tenant"]:
         tenants = frozenset({wanted["tenant"]} if access(request).sees(wanted["tenant"]) else ())
     lists = use_cases().repository.template_lists
-    found = Page([], None)
+    found = Listed([], None, None)
     if wanted["status"] in ("", *_STATUSES):
         found = lists.page(
             tenants,
@@ -82,7 +82,7 @@ def templates(request: PageRequest) -> HttpResponse:
         "wanted": wanted,
         "is_filtered": any(wanted.values()),
         "statuses": _STATUSES,
-        "older": older_link(request, found.next),
+        **way_on(request, found),
         "may_create": access(request).has_somewhere(Right.OPERATE),
     }
     refresh = REFRESH_SECONDS

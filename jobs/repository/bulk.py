@@ -34,10 +34,11 @@ from jobs.repository.bulk_documents import (
     operation_from,
     readable,
 )
-from jobs.repository.dead_letter_lists import WITHOUT_PAYLOAD, Place, index_for, query_for
+from jobs.repository.dead_letter_lists import WITHOUT_PAYLOAD, index_for, query_for
 from jobs.repository.documents import read_document
 from jobs.repository.endings import discard_change, redrive_change
 from jobs.repository.indexes import TURN
+from jobs.repository.looks import Place
 from jobs.repository.outages import is_outage, outages_named
 from jobs.repository.pages import newest_first
 from jobs.repository.transactions import in_transaction

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection as AnyCollection
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from bson import ObjectId
 from pymongo import DESCENDING
 from pymongo.collection import Collection
 
 from jobs.bulk import NONE, Filter
-from jobs.lifecycle import Job, Status
-from jobs.repository.documents import BrokenJob, read_document
+from jobs.lifecycle import Status
 from jobs.repository.endings import ERROR_GROUP
 from jobs.repository.indexes import DEAD_LETTERS, DEAD_LETTERS_OF_TENANT
+from jobs.repository.looks import Listed, Look, Place, holding
 from jobs.repository.outages import outages_named
-from jobs.repository.pages import newest_first
 
 LOOKED_AT: Final = 100_000
-"""Dead letters that the groups are made of, at most: about 0.1 s."""
+"""Dead letters that groups and pages look at, at most: about 0.1 s."""
 LOOKED_INTO: Final = 20_000
 """The same where the error texts themselves have to be read."""
 WITHOUT_PAYLOAD: Final = {"payload": False, "result": False}
-
-Place = tuple[datetime, ObjectId]
-"""A place in a list: the end and the id of the dead letter before it."""
 
 # Only instants are compared with one.
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
@@ -104,7 +98,7 @@ class DeadLetterLists:
         among = wanted.tenants_within(tenants)
         hint = index_for(among)
         base = _ended(wanted, among)
-        most = LOOKED_AT if wanted.error_text is None else LOOKED_INTO
+        most = _looked_at(wanted)
         found = list(
             self._jobs.aggregate(
                 [
@@ -133,29 +127,29 @@ class DeadLetterLists:
         *,
         limit: int,
         before: Place | None = None,
-    ) -> tuple[list[Job | BrokenJob], Place | None]:
+    ) -> Listed:
         """Dead letters, the latest end first, without payloads.
+
+        It looks at as many as the groups are made of, however few of them are wanted.
 
         Args:
             wanted: which.
             tenants: only of these; None: of all.
-            limit: at most so many; fewer where their errors are large.
+            limit: at most so many.
             before: where the page before ended; None: from the newest.
-
-        Returns:
-            The page, and where the next one begins; None: this is the last.
         """
         among = wanted.tenants_within(tenants)
-        documents, rest = newest_first(
-            self._jobs,
-            query_for(wanted, among),
+        look = Look(
+            index=index_for(among),
+            among=_dead(among),
             by="finishedAt",
-            limit=limit,
-            before=before,
-            hint=index_for(among),
-            projection=WITHOUT_PAYLOAD,
+            filters=_equal(wanted) | _holding(wanted.error_text),
+            most=_looked_at(wanted),
+            without=WITHOUT_PAYLOAD,
+            since=wanted.since,
+            until=wanted.until,
         )
-        return [read_document(document) for document in documents], rest
+        return look.page(self._jobs, limit=limit, before=before)
 
 
 def query_for(wanted: Filter, among: Sequence[str] | None) -> dict[str, Any]:
@@ -165,18 +159,21 @@ def query_for(wanted: Filter, among: Sequence[str] | None) -> dict[str, Any]:
         wanted: the filter.
         among: its tenants, from `Filter.tenants_within`.
     """
+    return _ended(wanted, among) | _equal(wanted) | _holding(wanted.error_text)
+
+
+def _equal(wanted: Filter) -> dict[str, str | None]:
     fields = {
         "jobType": wanted.job_type,
         "definition": wanted.definition,
         ERROR_GROUP: wanted.error_group,
     }
     # Null also finds what is not there.
-    equal = {
+    return {
         name: None if value == NONE else value
         for name, value in fields.items()
         if value is not None
     }
-    return _ended(wanted, among) | equal | _holding(wanted.error_text)
 
 
 def index_for(among: Sequence[str] | None) -> str:
@@ -188,17 +185,22 @@ def _ended(wanted: Filter, among: Sequence[str] | None) -> dict[str, Any]:
     bounds = {"$gte": wanted.since or _LONG_AGO}
     if wanted.until is not None:
         bounds["$lt"] = wanted.until
-    query: dict[str, Any] = {"status": str(Status.DLQ), "finishedAt": bounds}
+    return _dead(among) | {"finishedAt": bounds}
+
+
+def _dead(among: Sequence[str] | None) -> dict[str, Any]:
+    query: dict[str, Any] = {"status": str(Status.DLQ)}
     if among is not None:
         query["tenantId"] = {"$in": list(among)}
     return query
 
 
 def _holding(text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
-    # MongoDB takes no expression with a null in it.
-    return {"lastError": {"$regex": re.escape(text.replace("\0", "")), "$options": "i"}}
+    return {} if text is None else {"lastError": holding(text)}
+
+
+def _looked_at(wanted: Filter) -> int:
+    return LOOKED_AT if wanted.error_text is None else LOOKED_INTO
 
 
 def _is_wanted(group: Group, wanted: Filter) -> bool:

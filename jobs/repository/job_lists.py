@@ -6,12 +6,11 @@ import re
 from collections.abc import Collection as AnyCollection
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
 from bson import ObjectId
-from pymongo import DESCENDING
 from pymongo.collection import Collection
 
 from jobs.lifecycle import IN_FLIGHT, LEASED, Job, Status, job_id_for
@@ -29,6 +28,7 @@ from jobs.repository.indexes import (
     TEMPLATE_RUNS,
     TENANT_LIST,
 )
+from jobs.repository.looks import Listed, Look, Place, holding
 from jobs.repository.outages import outages_named
 
 LOOKED_AT: Final = 10_000
@@ -37,9 +37,6 @@ COUNTED: Final = 1_000
 """What is shown of a count, at most; it stops one later."""
 _LARGE: Final = dict.fromkeys(("payload", "result", "delivery", "overrides", "history"), False)
 _ID_TEXT: Final = re.compile("[0-9a-fA-F]{24}")
-
-Place = tuple[datetime, ObjectId]
-"""A place in a list: the instant and the id of the job before it."""
 
 
 class Tab(StrEnum):
@@ -90,17 +87,6 @@ class Wanted:
     """Before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A page of a list."""
-
-    jobs: list[Job | BrokenJob]
-    next: Place | None
-    """Where the next page begins; None: this is the last."""
-    looked_back_to: datetime | None
-    """The page stopped looking here, at its limit; None: it is full, or the list is at its end."""
-
-
 class JobLists:
     """Pages, counts and the search for one job."""
 
@@ -132,42 +118,19 @@ class JobLists:
             tenants = (wanted.tenant_id,) if sees else ()
         if tenants is not None and not tenants:
             return Listed([], None, None)
-        by_end = wanted.tab is Tab.DEAD and wanted.template_id is None
-        order = "finishedAt" if by_end else "createdAt"
-        range_ = _range(wanted, tenants, order, before)
-        hint = _index_for(wanted, tenants)
-        in_order: list[dict[str, Any]] = [
-            {"$match": range_},
-            {"$sort": {order: DESCENDING, "_id": DESCENDING}},
-        ]
-        filters: list[dict[str, Any]] = [
-            {"$match": _filters(wanted, tenants, order, before)},
-            {"$limit": limit + 1},
-        ]
-        found = list(
-            self._jobs.aggregate(
-                [*in_order, {"$limit": LOOKED_AT}, *filters, {"$project": _LARGE}], hint=hint
-            )
+        look = Look(
+            index=_index_for(wanted, tenants),
+            among=_among(wanted, tenants),
+            by="finishedAt"
+            if wanted.tab is Tab.DEAD and wanted.template_id is None
+            else "createdAt",
+            filters=_filters(wanted, tenants),
+            most=LOOKED_AT,
+            without=_LARGE,
+            since=wanted.since,
+            until=wanted.until,
         )
-        jobs = [read_document(document) for document in found[:limit]]
-        if len(found) > limit:
-            last = found[limit - 1]
-            return Listed(jobs, (last[order], last["_id"]), None)
-        stop = next(
-            self._jobs.aggregate(
-                [
-                    *in_order,
-                    {"$skip": LOOKED_AT - 1},
-                    {"$limit": 1},
-                    {"$project": {order: True}},
-                ],
-                hint=hint,
-            ),
-            None,
-        )
-        if stop is None:
-            return Listed(jobs, None, None)
-        return Listed(jobs, (stop[order], stop["_id"]), stop[order])
+        return look.page(self._jobs, limit=limit, before=before)
 
     @outages_named()
     def search(self, text: str, tenants: AnyCollection[str] | None) -> list[Job | BrokenJob]:
@@ -235,22 +198,12 @@ class JobLists:
         }
 
 
-def _range(
-    wanted: Wanted, tenants: AnyCollection[str] | None, order: str, before: Place | None
-) -> dict[str, Any]:
+def _among(wanted: Wanted, tenants: AnyCollection[str] | None) -> dict[str, Any]:
     """What the index finds."""
-    # Documents without the place in this order cannot be shown in it.
-    bounds: dict[str, Any] = {"$gte": wanted.since or datetime.min.replace(tzinfo=UTC)}
-    if before is not None:
-        bounds["$lte"] = before[0]
-    if wanted.until is not None:
-        bounds["$lt"] = wanted.until
-    query: dict[str, Any] = {order: bounds}
     if wanted.template_id is not None:
         # The runs of a template are in an index without their tenant and status.
-        return query | {"templateId": wanted.template_id}
-    if tenants is not None:
-        query["tenantId"] = _one_of(tenants)
+        return {"templateId": wanted.template_id}
+    query: dict[str, Any] = {} if tenants is None else {"tenantId": _one_of(tenants)}
     # What a partial index holds has to be said for it to be used.
     if wanted.tab in (Tab.RETRYING, Tab.DEAD, Tab.CANCELLED, *_IN_MEMORY):
         query |= {name: each for name, each in _WHICH[wanted.tab].items() if name != KIND}
@@ -280,22 +233,15 @@ def _one_of(tenants: AnyCollection[str]) -> str | dict[str, Sequence[str]]:
     return names[0] if len(names) == 1 else {"$in": names}
 
 
-def _filters(
-    wanted: Wanted, tenants: AnyCollection[str] | None, order: str, before: Place | None
-) -> dict[str, Any]:
+def _filters(wanted: Wanted, tenants: AnyCollection[str] | None) -> dict[str, Any]:
     """What is looked for among those."""
     fields = {"jobType": wanted.job_type, "definition": wanted.definition, "tags": wanted.tag}
     query: dict[str, Any] = {
         **_WHICH[wanted.tab],
         **{name: value for name, value in fields.items() if value is not None},
-        "_id": {"$type": "objectId"},
     }
     if tenants is not None:
         query["tenantId"] = _one_of(tenants)
     if wanted.error_text is not None:
-        # MongoDB refuses a pattern with a NUL in it.
-        text = re.escape(wanted.error_text.replace("\0", ""))
-        query["lastError"] = {"$regex": text, "$options": "i"}
-    if before is not None:
-        query["$or"] = [{order: {"$lt": before[0]}}, {order: before[0], "_id": {"$lt": before[1]}}]
+        query["lastError"] = holding(wanted.error_text)
     return query

@@ -116,7 +116,7 @@ def test_a_filter_takes_what_the_groups_count(
         *dead(repo, definition="hook"),
         *dead(repo, last_error="card 7 declined"),
     ]
-    shown, _ = repo.dead_letter_lists.page(Filter(**fields), None, limit=10)
+    shown = repo.dead_letter_lists.page(Filter(**fields), None, limit=10).jobs
     operation = started(repo, **fields)
 
     turn(repo, operation)

@@ -20,9 +20,10 @@ from jobs import attempts
 from jobs.bulk import Filter
 from jobs.lifecycle import Job, Status, job_id_for, shard_of
 from jobs.messages import shards_of
-from jobs.repository import Repository
+from jobs.repository import Repository, dead_letter_lists, template_lists
 from jobs.repository.documents import to_document
 from jobs.repository.job_lists import COUNTED, LOOKED_AT, Tab, Wanted
+from jobs.repository.looks import Listed
 from jobs.repository.templates import Advance
 from tests.builders import NOW, a_job, a_template
 from tests.store.plans import Explainer, Plan, Recorder
@@ -208,10 +209,6 @@ QUERIES: Final[dict[str, tuple[Callable[[Repository], object], int]]] = {
         lambda repo: repo.template_lists.page({"tenant-0"}, limit=100),
         101,
     ),
-    "page of templates by key": (
-        lambda repo: repo.template_lists.page(None, limit=100, key="no such key"),
-        TEMPLATES,
-    ),
     "count of a minute": (
         lambda repo: repo.dispatch.count_due("noop", since=NOW - HOUR, until=NOW, limit=1_000),
         1_000,
@@ -262,6 +259,10 @@ QUERIES: Final[dict[str, tuple[Callable[[Repository], object], int]]] = {
     "counts": (lambda repo: repo.census.by_status(limit=1_000), IN_FLIGHT),
     "types with pending jobs": (lambda repo: repo.census.types_with_pending(limit=1_000), 1),
     "backlog": (lambda repo: repo.census.backlog("noop", now=NOW, limit=10_000), DUE_OF_A_TYPE),
+    "backlogs of the overview": (
+        lambda repo: repo.overview.backlogs(now=NOW, tenants=None),
+        100,
+    ),
     "large backlog": (lambda repo: repo.census.backlog("slow", now=NOW, limit=100), 100),
 }
 """Calls that change nothing here, and how many keys each may examine besides one per seek."""
@@ -310,15 +311,50 @@ def test_groups_of_dead_letters_are_counted_without_a_look_at_any(
     assert plan.indexes == {"dead_letters" if tenants is None else "dead_letters_of_tenant"}
 
 
-@pytest.mark.parametrize("wanted", [Filter(), Filter(job_type="noop", until=NOW)])
-def test_a_page_of_dead_letters_looks_at_little_more_than_it_shows(
-    store: Store, wanted: Filter
+@pytest.mark.parametrize(
+    ("wanted", "most"), [(Filter(), 51), (Filter(job_type="noop", until=NOW), 3_000 // 5)]
+)
+def test_a_page_of_dead_letters_looks_at_those_alone_that_it_shows(
+    store: Store, wanted: Filter, most: int
 ) -> None:
-    plan = store.plan(lambda repo: repo.dead_letter_lists.page(wanted, ["tenant-1"], limit=50))
+    plans = store.plans(lambda repo: repo.dead_letter_lists.page(wanted, ["tenant-1"], limit=50))
 
-    assert plan.returned == 51
-    assert plan.documents == 51
-    assert "SORT" not in plan.stages
+    # Which they are is said by the index alone.
+    assert [plan.documents for plan in plans] == [0, 50]
+    assert plans[0].keys <= most + 1
+    assert not any("SORT" in plan.stages for plan in plans)
+
+
+@pytest.mark.parametrize("tenants", [None, ["tenant-1"]])
+def test_a_look_for_a_text_in_errors_is_bounded(
+    store: Store, tenants: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letter_lists, "LOOKED_INTO", 100)
+
+    def page(repo: Repository) -> Listed:
+        return repo.dead_letter_lists.page(Filter(error_text="nonesuch"), tenants, limit=50)
+
+    assert page(store.repo).looked_back_to is not None
+    for plan in store.plans(page):
+        assert plan.keys <= 101
+        assert plan.documents <= 100
+        assert "SORT" not in plan.stages
+
+
+@pytest.mark.parametrize("tenants", [None, {"tenant-1"}])
+def test_a_look_for_a_text_in_keys_of_templates_is_bounded(
+    store: Store, tenants: set[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template_lists, "LOOKED_AT", 100)
+
+    def page(repo: Repository) -> Listed:
+        return repo.template_lists.page(tenants, limit=50, key="no such key")
+
+    assert page(store.repo).looked_back_to is not None
+    for plan in store.plans(page):
+        assert plan.keys <= 101
+        assert plan.documents <= 100
+        assert "SORT" not in plan.stages
 
 
 @pytest.mark.parametrize("tenants", [None, ["tenant-1"], ["tenant-1", "tenant-2"]], ids=str)
@@ -336,7 +372,14 @@ def test_a_page_of_dead_letters_looks_at_little_more_than_it_shows(
 def test_no_page_of_jobs_looks_at_more_than_its_limit(
     store: Store, wanted: Wanted, tenants: list[str] | None
 ) -> None:
-    for plan in store.plans(lambda repo: repo.job_lists.page(wanted, tenants, limit=50)):
+    place = (NOW - 70_000 * MILLISECOND, nobody())
+
+    for plan in store.plans(
+        lambda repo: [
+            repo.job_lists.page(wanted, tenants, limit=50, before=before)
+            for before in (None, place)
+        ]
+    ):
         assert "COLLSCAN" not in plan.stages
         # What is in flight is little, and has no order of its own.
         assert "SORT" not in plan.stages or plan.indexes == {"in_flight"}

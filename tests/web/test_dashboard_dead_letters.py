@@ -12,6 +12,7 @@ from django.test import Client
 
 from jobs.bulk import Filter, Kind, Operation, State
 from jobs.lifecycle import Job, Status
+from jobs.repository import dead_letter_lists
 from jobs.repository.nodes import Node
 from jobs.services import Services
 from reaper.bulk import BulkRunner
@@ -89,6 +90,21 @@ def test_a_group_leads_to_its_dead_letters(pages: Services) -> None:
 
     assert other.idempotency_key in text_of(answer)
     assert "order 17" not in text_of(answer)
+
+
+def test_a_look_through_errors_says_how_far_it_came_and_goes_on(
+    pages: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letter_lists, "LOOKED_INTO", 3)
+    dead(pages, last_error="out of paper", finished_at=NOW - timedelta(hours=1))
+    dead(pages, 5)
+    browser = browser_of("vera", a="viewer")
+
+    answer = browser.get(PATH, {"text": "PAPER"})
+    [further] = [each["href"] for each in elements_of(answer, "a") if each.get("rel") == "next"]
+
+    assert "Nothing was found yet. Looked back to 2026-01-15 12:00:00 UTC" in text_of(answer)
+    assert "out of paper" in text_of(browser.get(PATH + further))
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,18 @@ def test_one_job_is_found_by_its_key_or_id(pages: Services) -> None:
     assert "No job has this key or id" in text_of(browser.get(PATH, {"q": "nonesuch"}))
 
 
+def test_a_job_that_succeeded_at_once_took_one_attempt_wherever_it_is_shown(
+    pages: Services,
+) -> None:
+    template = a_template(tenant_id="a")
+    pages.repository.jobs.insert([template])
+    job = store(pages, status=Status.COMPLETED, template_id=template.id)
+    browser = browser_of("vera", a="viewer")
+
+    for path in (PATH, f"{PATH}{job.id}/", f"/admin/templates/{template.id}/"):
+        assert "1 / 3" in text_of(browser.get(path))
+
+
 def test_pages_go_on_where_the_one_before_ended(pages: Services) -> None:
     jobs = [a_job(tenant_id="a", created_at=NOW + timedelta(seconds=n // 7)) for n in range(120)]
     pages.repository.jobs.insert(jobs)
