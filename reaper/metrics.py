@@ -19,7 +19,8 @@ JOBS_BY_STATUS = Gauge(
 JOBS_DUE = Gauge("jobs_due", "Pending jobs that are due, counted up to 10,000.", ["job_type"])
 OLDEST_DUE_SECONDS = Gauge(
     "jobs_oldest_due_seconds",
-    "For how long the longest waiting of them is due; 0: none is.",
+    "For how long the longest waiting of them is due, or is there if it was submitted later;"
+    " 0: none is.",
     ["job_type"],
 )
 JOBS_QUEUED = Gauge("jobs_queued", "Jobs on their way to an executor.", ["job_type"])

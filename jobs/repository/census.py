@@ -12,7 +12,7 @@ from jobs.lifecycle import IN_FLIGHT, Status
 from jobs.repository.documents import KIND, RUNNABLE
 from jobs.repository.indexes import DISPATCH, IN_FLIGHT_INDEX, UNANNOUNCED
 from jobs.repository.outages import outages_named
-from jobs.repository.overview import Backlog
+from jobs.repository.overview import READY_AT, Backlog
 
 _PENDING: Final = {"status": str(Status.PENDING), KIND: RUNNABLE}
 _PRIORITIES: Final = 100
@@ -77,7 +77,7 @@ class Census:
             job_type: the type.
             now: due by then.
             limit: jobs that are counted, at most. Those of the highest priority come first; of what
-                is left, the oldest is still looked for in the next hundred priorities, by a seek
+                is left, the first is still looked at in the next hundred priorities, by a seek
                 each: who starves has a low one.
         """
         due = {**_PENDING, "jobType": job_type, "scheduledAt": {"$lte": now}}
@@ -90,7 +90,7 @@ class Census:
                         "$group": {
                             "_id": None,
                             "count": {"$sum": 1},
-                            "oldest": {"$min": "$scheduledAt"},
+                            "oldest": {"$min": READY_AT},
                             "lowest": {"$min": "$priority"},
                         }
                     },
@@ -108,14 +108,14 @@ class Census:
         for _ in range(_PRIORITIES if is_number and not is_complete else 0):
             first = self._jobs.find_one(
                 {**due, "priority": {"$lt": priority}},
-                {"priority": True, "scheduledAt": True},
+                {"priority": True, "readyAt": READY_AT},
                 sort=[("priority", DESCENDING), ("scheduledAt", ASCENDING)],
                 hint=DISPATCH,
             )
             if first is None or not isinstance(first["priority"], int):
                 break
             priority = first["priority"]
-            instants.append(first["scheduledAt"])
-        # An array of dates would also be found.
+            instants.append(first["readyAt"])
+        # What was edited by hand may hold none.
         oldest = min((at for at in instants if isinstance(at, datetime)), default=now)
         return Backlog(counted["count"], oldest, is_complete)

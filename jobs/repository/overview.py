@@ -24,6 +24,8 @@ _RANGES: Final = 100
 DEAD_COUNTED: Final = 1_000
 """What is shown of a tenant's dead letters, at most; counting stops one later."""
 _TENANTS: Final = 50
+READY_AT: Final = {"$max": ["$scheduledAt", "$createdAt"]}
+"""`Job.ready_at` as an expression."""
 _PENDING: Final = {"status": str(Status.PENDING), KIND: RUNNABLE}
 
 
@@ -33,6 +35,7 @@ class Backlog:
 
     count: int
     oldest: datetime
+    """Since when the longest waiting of those that were looked at could run (`Job.ready_at`)."""
     is_complete: bool
     """False: there are more, or may be."""
 
@@ -171,7 +174,7 @@ class OverviewStore:
                             "_id": None,
                             "lookedAt": {"$sum": 1},
                             "count": {"$sum": {"$cond": [mine, 1, 0]}},
-                            "oldest": {"$min": {"$cond": [mine, "$scheduledAt", None]}},
+                            "oldest": {"$min": {"$cond": [mine, READY_AT, None]}},
                         }
                     },
                 ],

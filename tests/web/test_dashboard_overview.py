@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from jobs.dashboard.overview import problems
+from jobs.instants import EARLIEST
 from jobs.repository.nodes import Node
 from jobs.services import Services
 from jobs.statistics import Resolution, Stretch, Tally
@@ -134,6 +135,28 @@ def test_members_see_only_their_tenants(pages: Services) -> None:
     assert "Due now 1 oldest" in shown
     assert "secret" not in shown
     assert "No attempt ended in the last 1h." in shown
+
+
+def test_members_are_told_where_what_is_due_could_not_all_be_looked_at(pages: Services) -> None:
+    for late in range(120):
+        pend(pages, "b", "mail", late=300 + 3 * late)
+    for late in (3, 1):
+        pend(pages, "a", "mail", late=late)
+
+    member = text_of(browser_of("vera", a="viewer").get(PATH))
+    everything = text_of(browser_of("root").get(PATH))
+
+    assert "Due now at least 1 oldest" in member
+    assert "yours that are due may be more, and older" in member
+    assert "Due now at least 101 oldest" in everything
+    assert "yours" not in everything
+
+
+def test_what_was_due_before_it_was_submitted_is_late_since_then(pages: Services) -> None:
+    pend(pages, "a", "mail", late=60)
+    pages.repository.jobs._jobs.update_one({}, {"$set": {"scheduledAt": EARLIEST}})
+
+    assert "Due now 1 oldest 1 min ago" in text_of(browser_of("root").get(PATH))
 
 
 @pytest.mark.parametrize("chosen", ["1h", "24h", "7d", "nonsense"])
