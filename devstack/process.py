@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,6 +21,9 @@ from jobs.errors import ChronosError
 GUARD: Final = Path(__file__).with_name("guard.py")
 PORTS: Final = range(20_000, 32_768)
 """Below Linux's ephemeral ports: no client is given the port of a server that is down."""
+
+# Who was given one may not listen on it yet.
+_given: deque[int] = deque(maxlen=1000)
 
 # The kernel sends the death signal when the *thread* that forked ends: this one ends last.
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
@@ -110,7 +114,9 @@ def accepts(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port of the loopback interface on which nobody listens."""
-    while not is_port_free(port := PORTS.start + secrets.randbelow(len(PORTS))):
-        pass
-    return port
+    """A port of the loopback interface that is free, and that nobody was given a moment ago."""
+    while True:
+        port = PORTS.start + secrets.randbelow(len(PORTS))
+        if port not in _given and is_port_free(port):
+            _given.append(port)
+            return port

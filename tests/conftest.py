@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import httpx
+import hypothesis
 import pytest
 from django.conf import settings
 from pymongo import MongoClient
@@ -23,8 +24,18 @@ from devstack.redis import Redis
 from devstack.server import Server, stop_all
 from jobs.repository import Repository
 from tests.processes import RoleProcess, environment_for
+from tests.waiting import ANSWER_SECONDS
 
 AnyServer = TypeVar("AnyServer", bound=Server)
+
+# The same examples in each run, and for each as much time as the machine takes. Examples that
+# nobody has seen yet: `--hypothesis-profile exploring`.
+_UNMINDED = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture]
+hypothesis.settings.register_profile("exploring", deadline=None, suppress_health_check=_UNMINDED)
+hypothesis.settings.register_profile(
+    "repeatable", hypothesis.settings.get_profile("exploring"), derandomize=True
+)
+hypothesis.settings.load_profile("repeatable")
 
 
 def _mongod(directory: Path) -> Mongod:
@@ -165,6 +176,7 @@ def election_config(etcd_server: Etcd) -> Iterator[ElectionConfig]:
         f"http://{etcd_server.address}/v3/kv/deleterange",
         json={"key": every_key, "range_end": every_key},
         trust_env=False,
+        timeout=ANSWER_SECONDS,
     ).raise_for_status()
 
 

@@ -16,12 +16,12 @@ import httpx
 
 from chronos_site import env
 from devstack import process
+from tests.waiting import ANSWER_SECONDS, DEADLINE
 
 if TYPE_CHECKING:
     from chronos_site.config import BrokerConfig, StoreConfig
 
 MANAGE = Path(__file__).resolve().parent.parent / "manage.py"
-DEADLINE = timedelta(seconds=30)
 
 
 def environment_for(
@@ -105,7 +105,7 @@ class RoleProcess:
         """Status and text that it answers on METRICS_PORT; (0, "") when nobody answers."""
         try:
             url = f"http://127.0.0.1:{self.metrics_port}{path}"
-            answer = httpx.get(url, timeout=10, trust_env=False)
+            answer = httpx.get(url, timeout=ANSWER_SECONDS, trust_env=False)
         except httpx.HTTPError:
             return 0, ""
         return answer.status_code, answer.text

@@ -24,7 +24,9 @@ class Run:
 def read_runs(file: Path) -> Mapping[str, list[Run]]:
     """The runs by job id, in the order of their starts."""
     runs: dict[str, list[Run]] = defaultdict(list)
-    for line in file.read_text().splitlines() if file.exists() else ():
+    text = file.read_text() if file.exists() else ""
+    # Handlers may be at work: what has no end yet is being written.
+    for line in text[: text.rfind("\n") + 1].splitlines():
         job_id, attempt, pid, at, what = line.split()
         instant = datetime.fromtimestamp(float(at), UTC)
         started = Run(int(attempt), int(pid), instant)

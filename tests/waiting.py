@@ -9,7 +9,10 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-DEADLINE: Final = timedelta(seconds=30)
+DEADLINE: Final = timedelta(seconds=60)
+"""Guards against waiting for ever; a machine that is slow and busy stays well below it."""
+ANSWER_SECONDS: Final = 30
+"""The same for one HTTP request, of which httpx expects to be answered within 5 s."""
 _LOOK_SECONDS: Final = 0.02
 
 

@@ -26,8 +26,6 @@ from tests.processes import RoleProcess
 from tests.records import read_runs
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.timeout(240)
-
 Start = Callable[..., RoleProcess]
 Insert = Callable[..., list[Job]]
 
@@ -125,14 +123,17 @@ def test_all_goes_on_from_a_copy_of_a_secondarys_files(
         role.wait_ready()
     now = repo.clock.now()
     later = now + timedelta(minutes=10)
+    file = tmp_path / "until"
     templates = insert(cron="* * * * *", scheduled_at=now)
     # Nobody serves their type, so that they stay queued.
     queued = insert(5, job_type="noop")
-    jobs = queued + insert(400, sleepMs=50) + insert(3, sleepMs=1500, priority=9)
+    [held] = insert(1, until=str(file), priority=9)
+    jobs = [*queued, held, *insert(400, sleepMs=50)]
     due = list(jobs)
     jobs += insert(2, scheduled_at=later)
     wait_for(lambda: _statuses(mongo_server, jobs)[Status.COMPLETED] >= 50, deadline=PATIENCE)
     wait_for(lambda: _statuses(mongo_server, queued) == {Status.QUEUED: 5})
+    wait_for(lambda: _statuses(mongo_server, [held]) == {Status.RUNNING: 1})
     # Fires between the copy and the crash.
     templates += insert(cron="* * * * *", scheduled_at=repo.clock.now() + timedelta(seconds=6))
     acknowledged = _optime(mongo_server, "PRIMARY")
@@ -175,6 +176,7 @@ def test_all_goes_on_from_a_copy_of_a_secondarys_files(
     assert all(store.jobs.find(job.id) is None for job in in_the_gap)
 
     # 4. The roles, beginning with `migrate`.
+    file.touch()
     restored_at = store.clock.now()
     uri = {"MONGO_URI": restored.location}
     assert start("migrate", **uri).wait(PATIENCE) == 0

@@ -17,11 +17,16 @@ from jobs.registry import Context, handler
 def record(context: Context) -> None:
     """Note start and end in the file `payload.file`, `payload.sleepMs` apart; see `tests.records`.
 
-    With `payload.stubborn` the handler does not end early when it is cancelled; with `payload.exit`
-    it takes the whole process down, as a crash in native code does.
+    With `payload.until` it goes on until there is a file of that name. With `payload.stubborn` the
+    handler does not end early when it is cancelled; with `payload.exit` it takes the whole process
+    down, as a crash in native code does.
     """
     _note(context, "start")
     seconds = context.payload.get("sleepMs", 0) / 1000
+    if "until" in context.payload:
+        end = Path(context.payload["until"])
+        while not end.exists() and not context.cancelled.wait(0.02):
+            pass
     if context.payload.get("stubborn"):
         time.sleep(seconds)
     else:

@@ -131,3 +131,10 @@ def test_a_listener_takes_its_port() -> None:
     with socket.create_server(("127.0.0.1", port)):
         assert not process.is_port_free(port)
         assert process.accepts(port)
+
+
+def test_no_two_are_given_the_same_port() -> None:
+    """Of so many drawn at random some would be the same, and neither of the two listens yet."""
+    ports = [process.free_port() for _ in range(500)]
+
+    assert len(set(ports)) == len(ports)
