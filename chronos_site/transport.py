@@ -19,6 +19,7 @@ from jobs.errors import ConfigError
 KAFKA_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _MONGO_FILES: Final = ("tlsCAFile", "tlsCertificateKeyFile", "tlsCRLFile")
+_REDIS_FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,6 @@ class KafkaSecurity:
             "KAFKA_SASL_USERNAME": self.username,
             "KAFKA_SASL_PASSWORD": self.password,
         }
-        files = {"KAFKA_SSL_CA": self.ca, "KAFKA_SSL_CERT": self.cert, "KAFKA_SSL_KEY": self.key}
         chosen = f"KAFKA_SECURITY_PROTOCOL={self.protocol}"
         if self.protocol.startswith("SASL"):
             for name, value in sasl.items():
@@ -58,8 +58,22 @@ class KafkaSecurity:
         else:
             _refuse(sasl, f"has no effect with {chosen}: use SASL_SSL, or unset it")
         if not self.is_encrypted:
-            _refuse(files, f"has no effect with {chosen}: use SSL or SASL_SSL, or unset it")
-        _check_pair("KAFKA_SSL", files)
+            _refuse(self._files, f"has no effect with {chosen}: use SSL or SASL_SSL, or unset it")
+        _check_pair(self._files)
+
+    def check_files(self) -> None:
+        """See whether a TLS connection can be made with the files.
+
+        Raises:
+            ConfigError: one holds no certificate or key that can be used. Kafka's own client says
+                it without a variable, and some of its classes not as our error.
+        """
+        if self.is_encrypted:
+            _context(self._files)
+
+    @property
+    def _files(self) -> _Files:
+        return {"KAFKA_SSL_CA": self.ca, "KAFKA_SSL_CERT": self.cert, "KAFKA_SSL_KEY": self.key}
 
 
 @dataclass(frozen=True)
@@ -74,10 +88,9 @@ class EtcdSecurity:
     password: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        files = {"ETCD_TLS_CA": self.ca, "ETCD_TLS_CERT": self.cert, "ETCD_TLS_KEY": self.key}
         if self.ca is None:
-            _refuse(files, "has no effect without ETCD_TLS_CA: set that too")
-        _check_pair("ETCD_TLS", files)
+            _refuse(self._files, "has no effect without ETCD_TLS_CA: set that too")
+        _check_pair(self._files)
         if (self.username is None) != (self.password is None):
             raise ConfigError("ETCD_USERNAME and ETCD_PASSWORD must be set together.")
 
@@ -87,22 +100,11 @@ class EtcdSecurity:
         Raises:
             ConfigError: a file holds no certificate or key that can be used.
         """
-        if self.ca is None:
-            return None
-        try:
-            context = ssl.create_default_context(cafile=self.ca)
-        except (OSError, ValueError) as exc:
-            raise ConfigError(f"ETCD_TLS_CA={self.ca!r} cannot be used: {exc}") from exc
-        if self.cert is not None:
-            try:
-                # With a function, an encrypted key is an error, not a question on the terminal.
-                context.load_cert_chain(self.cert, self.key, password=lambda: "")
-            except (OSError, ValueError) as exc:
-                raise ConfigError(
-                    f"ETCD_TLS_CERT={self.cert!r} cannot be used with its key: {exc}. Both must be "
-                    "PEM files that belong together, the key without a password."
-                ) from exc
-        return context
+        return None if self.ca is None else _context(self._files)
+
+    @property
+    def _files(self) -> _Files:
+        return {"ETCD_TLS_CA": self.ca, "ETCD_TLS_CERT": self.cert, "ETCD_TLS_KEY": self.key}
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,58 @@ def check_mongo_files(uri: str) -> None:
         ConfigError: one is not. The text does not show the address, which may hold a password.
     """
     options = Address.of(uri).options
-    for name in _MONGO_FILES:
-        if path := options.get(name.lower()):
-            _check_file(f"{name} in MONGO_URI", path)
+    _check_files({f"{name} in MONGO_URI": options.get(name.lower()) for name in _MONGO_FILES})
+
+
+def check_redis_files(url: str) -> None:
+    """See whether a TLS connection can be made with the files that REDIS_URL names.
+
+    Raises:
+        ConfigError: see `check_mongo_files`.
+    """
+    address = Address.of(url)
+    files = {f"{name} in REDIS_URL": address.options.get(name) for name in _REDIS_FILES}
+    _check_files(files)
+    if address.is_encrypted:
+        _context(files)
+
+
+def redis_remedy(reason: str) -> str:
+    """What to look at when Redis does not answer.
+
+    Args:
+        reason: as its client tells it.
+    """
+    if "SSL" in reason or "certificate" in reason:
+        return "Check ssl_ca_certs, ssl_certfile and ssl_keyfile in REDIS_URL."
+    if "closed" in reason or "reset" in reason:
+        return "Check REDIS_URL: what hangs up may demand rediss://, or a certificate."
+    return "Start it, or bring it back; else check REDIS_URL."
+
+
+_Files = Mapping[str, str | None]
+"""By the names of the settings: of the authorities, of the client's certificate, of its key."""
+
+
+def _context(files: _Files) -> ssl.SSLContext:
+    (ca_name, ca), (cert_name, cert), (key_name, key) = files.items()
+    try:
+        context = ssl.create_default_context(cafile=ca)
+    except (OSError, ValueError) as exc:
+        raise ConfigError(
+            f"{ca_name} names {ca!r}, which cannot be used: {exc}. It must be a PEM file with the "
+            "certificates of the authorities."
+        ) from exc
+    if cert is not None:
+        try:
+            # With a function, an encrypted key is an error, not a question on the terminal.
+            context.load_cert_chain(cert, key, password=lambda: "")
+        except (OSError, ValueError) as exc:
+            raise ConfigError(
+                f"{cert_name} names {cert!r}, which cannot be used with {key!r} of {key_name}: "
+                f"{exc}. Both must be PEM files that belong together, the key without a password."
+            ) from exc
+    return context
 
 
 def _refuse(values: Mapping[str, str | None], reason: str) -> None:
@@ -180,15 +231,16 @@ def _refuse(values: Mapping[str, str | None], reason: str) -> None:
             raise ConfigError(f"{name} {reason}.")
 
 
-def _check_pair(prefix: str, files: Mapping[str, str | None]) -> None:
-    for name, path in files.items():
-        if path is not None:
-            _check_file(name, path)
-    cert, key = f"{prefix}_CERT", f"{prefix}_KEY"
+def _check_pair(files: _Files) -> None:
+    _check_files(files)
+    _, cert, key = files
     if (files[cert] is None) != (files[key] is None):
         raise ConfigError(f"{cert} and {key} must be set together.")
 
 
-def _check_file(name: str, path: str) -> None:
-    if not os.path.isfile(path) or not os.access(path, os.R_OK):
-        raise ConfigError(f"{name} names {path!r}, which is no file that this process can read.")
+def _check_files(files: _Files) -> None:
+    for name, path in files.items():
+        if path and not (os.path.isfile(path) and os.access(path, os.R_OK)):
+            raise ConfigError(
+                f"{name} names {path!r}, which is no file that this process can read."
+            )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import ssl
+import threading
 from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass
@@ -106,6 +109,67 @@ class Certificates:
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(self.cert, self.key)
         return context
+
+
+class Encrypted:
+    """TLS in front of a server that speaks none, as stunnel would be: the wheel's Redis has no TLS.
+
+    Client certificates are demanded.
+    """
+
+    def __init__(self, port: int, certificates: Certificates) -> None:
+        """Listen, until `close`.
+
+        Args:
+            port: of the server.
+            certificates: shown to clients, and what theirs are checked against.
+        """
+        self._port = port
+        self._context = ssl.create_default_context(
+            ssl.Purpose.CLIENT_AUTH, cafile=str(certificates.ca)
+        )
+        self._context.load_cert_chain(certificates.server_cert, certificates.server_key)
+        self._context.verify_mode = ssl.CERT_REQUIRED
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._loop = asyncio.new_event_loop()
+        self._closing = asyncio.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Hang up on everybody."""
+        self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._listen())
+
+    async def _listen(self) -> None:
+        async with await asyncio.start_server(self._serve, sock=self._listener, ssl=self._context):
+            await self._closing.wait()
+
+    async def _serve(
+        self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter
+    ) -> None:
+        from_server, to_server = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_pass_on(from_client, to_server))
+                group.create_task(_pass_on(from_server, to_client))
+        finally:
+            to_server.close()
+            to_client.close()
+
+
+async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(1 << 16):
+            sink.write(data)
+            await sink.drain()
+    # The other direction ends with it.
+    sink.close()
 
 
 class SecuredMongod(Mongod):

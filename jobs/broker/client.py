@@ -20,7 +20,12 @@ logger = logging.getLogger(__name__)
 
 
 def common_settings(config: BrokerConfig, client_id: str) -> dict[str, Any]:
-    """librdkafka's settings that all clients share."""
+    """librdkafka's settings that all clients share.
+
+    Raises:
+        ConfigError: a certificate or key cannot be used.
+    """
+    config.security.check_files()
     return {
         "bootstrap.servers": ",".join(config.brokers),
         "client.id": client_id,

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import httpx
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
 from chronos_site.config import ElectionConfig
-from chronos_site.transport import EtcdSecurity
+from chronos_site.transport import EtcdSecurity, check_redis_files, redis_remedy
 from jobs.doctor.finding import Finding, fail, ok, warn
 
 _PATIENCE: Final = 3.0
@@ -87,14 +87,27 @@ def _words(answer: httpx.Response) -> str:
 
 def examine_redis(config: ElectionConfig) -> Iterator[Finding]:
     """The one server, and whether it may drop the key that elects."""
+    check_redis_files(config.redis_url)
+    # None shows the address, which may hold a password.
     try:
         with Redis.from_url(
             config.redis_url, socket_timeout=_PATIENCE, socket_connect_timeout=_PATIENCE
         ) as client:
             info: dict[str, Any] = client.info()
+    except (AuthenticationError, NoPermissionError) as exc:
+        yield fail(
+            f"it refuses this client: {exc}",
+            "Check the user, the password and the user's rights: REDIS_URL.",
+        )
+        return
     except (RedisError, OSError) as exc:
-        # Neither shows the address, which may hold a password.
-        yield fail(f"it does not answer: {exc}", f"{_BRING_BACK} check REDIS_URL.")
+        yield fail(f"it does not answer: {exc}", redis_remedy(str(exc)))
+        return
+    except (TypeError, ValueError):
+        yield fail(
+            "REDIS_URL has an option that there is not, or a value that it cannot have",
+            "Look at what follows the host.",
+        )
         return
     yield ok(f"version {info['redis_version']}")
     if info["role"] != "master":

@@ -28,6 +28,7 @@ from jobs.repository.facts import Facts
 from jobs.repository.interventions import InterventionStore
 from jobs.repository.job_lists import JobLists
 from jobs.repository.jobs import JobStore
+from jobs.repository.login_attempts import LoginAttemptStore
 from jobs.repository.nodes import NodeStore
 from jobs.repository.outages import outages_named
 from jobs.repository.overview import OverviewStore
@@ -95,6 +96,7 @@ class Repository:
         self.attempt_logs = AttemptLogStore(self._database["attempt_logs"], config.retention_logs)
         self.buckets = BucketStore(self._database["schedule_buckets"])
         self.statistics = StatisticsStore(self._database["statistics"])
+        self.login_attempts = LoginAttemptStore(self._database["login_attempts"])
 
     @classmethod
     def connect(cls, config: StoreConfig) -> Repository:
@@ -114,6 +116,12 @@ class Repository:
             )
         except (ConfigurationError, InvalidURI, ValueError) as exc:
             raise ConfigError(f"MONGO_URI cannot be used: {exc}") from exc
+        except OSError as exc:
+            # Of the files that it names: nothing is connected to here.
+            raise ConfigError(
+                f"MONGO_URI cannot be used: {exc}. tlsCAFile, tlsCertificateKeyFile and tlsCRLFile "
+                "must be PEM files."
+            ) from exc
         return cls(client, config)
 
     @outages_named()

@@ -25,6 +25,7 @@ from redis.exceptions import (
 )
 
 from chronos_site.config import ElectionConfig
+from chronos_site.transport import check_redis_files, redis_remedy
 from jobs.errors import ConfigError, ElectionUnavailable
 from jobs.loop import Patience
 from scheduler.leadership.elector import RENEWALS, Term, Unanswered, uptime
@@ -178,6 +179,7 @@ class _Server:
     """Where Redis is."""
 
     def __init__(self, url: str) -> None:
+        check_redis_files(url)
         self._patience = _HANDSHAKE_TIMEOUT if url.startswith("rediss:") else _CONNECT_TIMEOUT
         try:
             options = parse_url(url)  # type: ignore[no-untyped-call]
@@ -214,9 +216,13 @@ class _Server:
             connection.connect()
             yield _Line(connection)
         except _REFUSALS as exc:
-            raise ElectionUnavailable(f"Redis {self._address}: {exc}") from exc
+            raise ElectionUnavailable(
+                f"Redis {self._address} refuses this client ({exc}). Check the user, the password "
+                "and the user's rights: REDIS_URL."
+            ) from exc
         except (RedisError, OSError, ValueError) as exc:
-            raise Unanswered(f"Redis {self._address}: {exc}") from exc
+            reason = str(exc).rstrip(".")
+            raise Unanswered(f"Redis {self._address}: {reason}. {redis_remedy(reason)}") from exc
         finally:
             connection.disconnect()
 

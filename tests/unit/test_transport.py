@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from chronos_site import env
-from chronos_site.config import BrokerConfig, ElectionConfig, config_from
-from chronos_site.transport import EtcdSecurity, KafkaSecurity
-from jobs.broker.cluster import Cluster
+from chronos_site.config import config_from
 from jobs.errors import ConfigError
-from scheduler.leadership import elector_for
 
 SASL = {
     "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
@@ -79,15 +74,3 @@ def test_no_secret_is_in_the_representation_of_the_configuration() -> None:
     }
 
     assert "hidden-word" not in repr(config_from(env.read(variables)))
-
-
-def test_a_file_that_holds_no_certificate_is_said_in_a_sentence(tmp_path: Path) -> None:
-    junk = tmp_path / "ca.pem"
-    junk.write_text("not a certificate")
-
-    with pytest.raises(ConfigError, match=r"ca\.location failed.*Check KAFKA_SECURITY_PROTOCOL"):
-        Cluster(BrokerConfig(("127.0.0.1:1",), security=KafkaSecurity("SSL", ca=str(junk))))
-    with pytest.raises(ConfigError, match=r"ETCD_TLS_CA='.*' cannot be used"):
-        elector_for(
-            ElectionConfig("etcd", ("127.0.0.1:1",), security=EtcdSecurity(str(junk))), "one"
-        )

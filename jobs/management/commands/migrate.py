@@ -36,6 +36,8 @@ class Command(migrate.Command):
         config: Config = settings.CHRONOS
         try:
             job_types = known_types()
+            # Before anything is changed.
+            config.broker.security.check_files()
             repository = Repository.connect(config.store)
         except ChronosError as exc:
             raise CommandError(str(exc)) from exc
@@ -71,5 +73,7 @@ class Command(migrate.Command):
                 raise CommandError(problem) from exc
             # The API works without Kafka, and so do the tests of many a project.
             self.stderr.write(problem)
+        except ChronosError as exc:
+            raise CommandError(str(exc)) from exc
         else:
             self.stdout.write(f"Kafka topics created: {', '.join(created) or 'none were missing'}.")
