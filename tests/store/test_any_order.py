@@ -397,5 +397,5 @@ def test_whatever_the_order_the_table_of_moves_holds(
             super().__init__(repo, documents)
 
     run_state_machine_as_test(
-        OnThisStore, settings=settings(max_examples=40, stateful_step_count=40, deadline=None)
+        OnThisStore, settings=settings(max_examples=40, stateful_step_count=40)
     )

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from croniter import croniter
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jobs.cron import EXPRESSION_LENGTH, parse
@@ -245,7 +245,6 @@ def test_occurrences_exclude_the_start_and_include_the_end() -> None:
     assert schedule.occurrences(hours[3], start, 10) == []
 
 
-@settings(deadline=None)
 @given(expressions(), INSTANTS)
 def test_next_is_the_first_match_in_utc(expression: Expression, instant: datetime) -> None:
     end = instant + timedelta(days=3)
@@ -256,7 +255,6 @@ def test_next_is_the_first_match_in_utc(expression: Expression, instant: datetim
     assert found == expected
 
 
-@settings(deadline=None)
 @given(expressions(), INSTANTS)
 def test_croniter_agrees_in_utc(expression: Expression, instant: datetime) -> None:
     month_day, weekday = expression.text.split()[2::2]

@@ -232,7 +232,7 @@ def instants_near_changes(draw: st.DrawFn) -> tuple[str, datetime]:
     return zone, change + timedelta(seconds=draw(st.integers(-3_600, 36 * 3_600)))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.one_of(expressions(), expressions(any_day=True)),
     instants_near_changes(),
@@ -249,7 +249,6 @@ def test_next_is_the_first_firing_near_a_clock_change(
     assert found == expected
 
 
-@settings(deadline=None)
 @given(expressions(), st.sampled_from(ZONES), st.timedeltas(timedelta(0), timedelta(days=80 * 365)))
 def test_order_of_instants_is_kept(expression: Expression, zone: str, age: timedelta) -> None:
     schedule = parse(expression.text, zone)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from bson import ObjectId
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.lifecycle import Status
@@ -183,9 +183,7 @@ def test_the_link_keeps_the_filters(api: Api) -> None:
     assert sorted(visited) == sorted(wanted)
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=20)
 @given(offsets=st.lists(st.integers(0, 3), max_size=20), limit=st.integers(1, 7), data=st.data())
 def test_pages_of_any_size_partition_any_list(
     api: Api, use_cases: Services, offsets: list[int], limit: int, data: st.DataObject

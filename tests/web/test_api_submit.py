@@ -7,16 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.lifecycle import job_id_for
 from jobs.services import Services
 from tests.web.client import JSON, Api, body_of, error_of, one_off, recurring
 
-KEEP_FIXTURES = settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+FEWER = settings(max_examples=50)
 
 
 def test_a_one_off_job_is_answered_raw_and_pending(api: Api) -> None:
@@ -170,7 +168,7 @@ json_values = st.recursive(
 )
 
 
-@KEEP_FIXTURES
+@FEWER
 @given(st.dictionaries(keys, json_values))
 def test_any_other_payload_round_trips(api: Api, payload: dict[str, Any]) -> None:
     job = api.submit(payload=payload)
@@ -178,14 +176,14 @@ def test_any_other_payload_round_trips(api: Api, payload: dict[str, Any]) -> Non
     assert json.dumps(body_of(api.get(f"/jobs/{job['id']}"))["payload"]) == json.dumps(payload)
 
 
-@KEEP_FIXTURES
+@FEWER
 @given(st.binary() | st.text().map(str.encode))
 def test_garbage_is_never_an_internal_error(api: Api, body: bytes) -> None:
     for path in ("/jobs", "/jobs/bulk"):
         assert api.send(path, body).status_code in (200, 400)
 
 
-@KEEP_FIXTURES
+@FEWER
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
