@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,11 +10,10 @@ from django.test import Client
 
 from jobs.audit import API_CLIENT, Action, Author, Entry, Via
 from jobs.services import Services
-from tests.builders import a_job
+from tests.builders import NOW, a_job
 from tests.web.dashboard import browser_of, elements_of, text_of
 from tests.web.definitions import SEALED, definition
 
-NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 PATH = "/admin/audit/"
 SCRIPT = "<script>alert(1)</script>"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from django.conf import settings as site
@@ -12,10 +12,10 @@ from django.test import Client
 from pytest_django import Settings
 
 from jobs.services import Services
+from tests.builders import NOW
 from tests.web.dashboard import browser_of, text_of
 
 PATH = "/admin/buckets/"
-NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from jobs.dashboard.models import ExecutionRecord, JobRecord, ReadOnly
 from jobs.executions import Execution
 from jobs.lifecycle import Attempt, Outcome, Status
 from jobs.services import Services
-from tests.builders import a_job
-
-NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+from tests.builders import NOW, a_job
 
 
 def test_jobs_that_the_repository_stored_are_found_by_the_orm(pages: Services) -> None:
