@@ -18,6 +18,8 @@ from jobs.repository.outages import outages_named
 
 _SYNC_SECONDS = 60.0
 _SAMPLES = 3
+# What MongoDB tells is cut to milliseconds.
+_RESOLUTION = timedelta(milliseconds=1)
 
 
 class StoreClock:
@@ -46,14 +48,19 @@ class StoreClock:
         # threads that look at the same time do no harm.
         self._looked_at = time.monotonic()
         try:
-            self._epoch = self._measure()
+            epoch, error = self._measure()
         except StoreUnavailable:
             if self._epoch is None:
                 raise
+        else:
+            # A smaller difference may be none, and then time would go back for nothing.
+            if self._epoch is None or abs(epoch - self._epoch) > error:
+                self._epoch = epoch
         return self._epoch
 
     @outages_named()
-    def _measure(self) -> datetime:
+    def _measure(self) -> tuple[datetime, timedelta]:
+        """The epoch, and by how much it may be wrong."""
         best: tuple[float, datetime] | None = None
         for _ in range(_SAMPLES):
             asked = time.monotonic()
@@ -65,4 +72,5 @@ class StoreClock:
             if best is None or answered - asked < best[0]:
                 best = (answered - asked, epoch)
         assert best is not None  # noqa: S101 - _SAMPLES is positive
-        return best[1]
+        took, epoch = best
+        return epoch, timedelta(seconds=took / 2) + _RESOLUTION
