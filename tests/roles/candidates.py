@@ -71,7 +71,7 @@ class Campaigns:
 
 def term_of(campaign: Future[Term | None]) -> Term:
     """The term, once it is won."""
-    term = campaign.result(timeout=10)
+    term = campaign.result(timeout=30)
     assert term is not None
     return term
 

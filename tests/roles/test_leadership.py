@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,16 +25,16 @@ from tests.roles.candidates import (
     pretend_held_before,
     term_of,
 )
+from tests.waiting import wait_for
 from tests.wall_clock import WallClock
 
 BACKENDS = ("etcd", "redis")
-TTL = timedelta(seconds=2)
-FAILOVER = TTL + timedelta(seconds=2)
-"""The longest time without a leader after one has crashed."""
-HANDOVER = timedelta(seconds=1)
-"""The longest time without a leader after one has resigned."""
-SOON = timedelta(seconds=10)
-STOP = timedelta(seconds=0.5)
+TTL = timedelta(seconds=4)
+"""A candidate that the machine does not let run for half of it loses its term, as it must."""
+LONG_TTL = timedelta(minutes=1)
+"""Nobody waits for its end."""
+SOON = timedelta(seconds=30)
+"""Without waiting for anybody's TTL but a short one, on a machine that is slow and busy."""
 HOUR = timedelta(hours=1)
 wait_for_step = CandidateProcess.wait_for_step
 
@@ -69,12 +69,12 @@ def campaigns(election: Election) -> Iterator[Campaigns]:
 
 
 @pytest.fixture
-def start(election: Election, wall_clock: WallClock) -> Iterator[Callable[[str], CandidateProcess]]:
+def start(election: Election, wall_clock: WallClock) -> Iterator[Callable[..., CandidateProcess]]:
     """Starts candidates in processes. In the end, no two of them ever led at once."""
     started: list[CandidateProcess] = []
 
-    def start(owner: str) -> CandidateProcess:
-        started.append(CandidateProcess(election.config, owner, wall_clock))
+    def start(owner: str, ttl: timedelta = TTL) -> CandidateProcess:
+        started.append(CandidateProcess(replace(election.config, ttl=ttl), owner, wall_clock))
         return started[-1]
 
     yield start
@@ -83,17 +83,18 @@ def start(election: Election, wall_clock: WallClock) -> Iterator[Callable[[str],
     assert_one_leader_at_a_time(started)
 
 
-def test_one_of_several_leads_until_it_resigns(campaigns: Campaigns) -> None:
-    waiting = {campaigns.stand(owner) for owner in ("one", "two", "three")}
+def test_one_of_several_leads_until_it_resigns(election: Election) -> None:
     numbers = []
+    with Campaigns(replace(election.config, ttl=LONG_TTL)) as campaigns:
+        waiting = {campaigns.stand(owner) for owner in ("one", "two", "three")}
 
-    while waiting:
-        won, waiting = wait(waiting, HANDOVER.total_seconds(), FIRST_COMPLETED)
-        (term,) = map(term_of, won)
-        numbers.append(term.number)
-        assert term.is_valid()
-        term.resign()
-        assert not term.is_valid()
+        while waiting:
+            won, waiting = wait(waiting, SOON.total_seconds(), FIRST_COMPLETED)
+            (term,) = map(term_of, won)
+            numbers.append(term.number)
+            assert term.is_valid()
+            term.resign()
+            assert not term.is_valid()
 
     assert numbers == sorted(numbers)
     assert len(set(numbers)) == 3
@@ -153,7 +154,7 @@ def test_nothing_stays_behind_in_the_process(election: Election, campaigns: Camp
 
     # A thread of an earlier test may have ended meanwhile.
     assert set(threading.enumerate()) <= before
-    assert len(os.listdir("/proc/self/fd")) <= files
+    wait_for(lambda: len(os.listdir("/proc/self/fd")) <= files)
 
 
 def test_a_waiting_candidate_stops_at_once(campaigns: Campaigns) -> None:
@@ -164,7 +165,7 @@ def test_a_waiting_candidate_stops_at_once(campaigns: Campaigns) -> None:
 
     campaigns.stop.set()
 
-    assert standby.result(STOP.total_seconds()) is None
+    assert standby.result(SOON.total_seconds()) is None
     assert leader.is_valid()
 
 
@@ -178,20 +179,21 @@ def test_a_candidate_stops_at_once_when_the_server_hangs(
 
     campaigns.stop.set()
 
-    assert candidate.result(STOP.total_seconds()) is None
+    assert candidate.result(SOON.total_seconds()) is None
 
 
-def test_a_leader_resigns_within_a_second_when_the_server_hangs(
-    election: Election, campaigns: Campaigns
+def test_a_leader_resigns_without_waiting_for_its_ttl_when_the_server_hangs(
+    election: Election,
 ) -> None:
-    term = term_of(campaigns.stand())
-    os.kill(election.server.pid, signal.SIGSTOP)
-    started = time.monotonic()
+    with Campaigns(replace(election.config, ttl=LONG_TTL)) as campaigns:
+        term = term_of(campaigns.stand())
+        os.kill(election.server.pid, signal.SIGSTOP)
+        started = time.monotonic()
 
-    term.resign()
+        term.resign()
 
-    assert time.monotonic() - started < 1
-    assert not term.is_valid()
+        assert time.monotonic() - started < SOON.total_seconds()
+        assert not term.is_valid()
 
 
 def test_a_candidate_waits_for_a_server_that_comes_later(
@@ -215,58 +217,55 @@ def test_a_term_ends_by_itself_when_the_server_is_gone(
 
     election.server.kill()
 
-    assert over.wait(TTL.total_seconds())
+    assert over.wait(SOON.total_seconds())
     assert term.lost.is_set()
     assert not term.is_valid()
 
 
 def test_a_standby_takes_over_from_a_killed_leader(
-    start: Callable[[str], CandidateProcess],
+    start: Callable[..., CandidateProcess],
 ) -> None:
     leader = start("one")
     term = wait_for_step(leader, within=SOON).term
     standby = start("two")
 
-    killed_at = leader.signal(signal.SIGKILL)
+    leader.signal(signal.SIGKILL)
 
-    step = wait_for_step(standby, after_term=term, within=SOON)
-    assert step.at - killed_at < FAILOVER.total_seconds()
+    wait_for_step(standby, after_term=term, within=SOON)
 
 
 def test_a_standby_takes_over_at_once_from_a_leader_that_ends_in_good_order(
-    start: Callable[[str], CandidateProcess],
+    start: Callable[..., CandidateProcess],
 ) -> None:
-    leader = start("one")
+    leader = start("one", LONG_TTL)
     term = wait_for_step(leader, within=SOON).term
-    standbys = start("two"), start("three")
+    standbys = start("two", LONG_TTL), start("three", LONG_TTL)
     # Long enough for both to have stood for election.
-    wait_for_step(leader, since=time.monotonic() + TTL.total_seconds(), within=SOON)
+    wait_for_step(leader, since=time.monotonic() + 2, within=SOON)
 
-    ended_at = leader.signal(signal.SIGTERM)
+    leader.signal(signal.SIGTERM)
 
-    assert leader.wait(within=HANDOVER) == 0
-    step = wait_for_step(*standbys, after_term=term, within=SOON)
-    assert step.at - ended_at < HANDOVER.total_seconds()
+    assert leader.wait(within=SOON) == 0
+    wait_for_step(*standbys, after_term=term, within=SOON)
 
 
 def test_a_leader_stopped_for_longer_than_its_ttl_knows_at_once_that_its_term_is_over(
-    start: Callable[[str], CandidateProcess],
+    start: Callable[..., CandidateProcess],
 ) -> None:
     leader = start("one")
     term = wait_for_step(leader, within=SOON).term
     standby = start("two")
-    stopped_at = leader.signal(signal.SIGSTOP)
-    step = wait_for_step(standby, after_term=term, within=SOON)
-    assert step.at - stopped_at < FAILOVER.total_seconds()
+    leader.signal(signal.SIGSTOP)
+    wait_for_step(standby, after_term=term, within=SOON)
 
     continued_at = leader.signal(signal.SIGCONT)
 
-    assert leader.wait_for_end(term, within=HANDOVER)
+    assert leader.wait_for_end(term, within=SOON)
     assert not [step for step in leader.steps if step.at > continued_at]
 
 
 def test_a_standby_stopped_for_longer_than_its_ttl_has_lost_its_place(
-    start: Callable[[str], CandidateProcess],
+    start: Callable[..., CandidateProcess],
 ) -> None:
     leader = start("one")
     term = wait_for_step(leader, within=SOON).term
@@ -276,7 +275,7 @@ def test_a_standby_stopped_for_longer_than_its_ttl_has_lost_its_place(
     wait_for_step(leader, since=time.monotonic() + TTL.total_seconds() * 2, within=SOON)
     third = start("three")
     leader.signal(signal.SIGTERM)
-    term = wait_for_step(third, after_term=term, within=FAILOVER).term
+    term = wait_for_step(third, after_term=term, within=SOON).term
 
     # Its turn came while it was stopped, and went.
     standby.signal(signal.SIGCONT)
@@ -284,11 +283,11 @@ def test_a_standby_stopped_for_longer_than_its_ttl_has_lost_its_place(
     wait_for_step(third, since=time.monotonic() + TTL.total_seconds() / 2, within=SOON)
     assert not standby.steps
     third.signal(signal.SIGTERM)
-    wait_for_step(standby, after_term=term, within=FAILOVER)
+    wait_for_step(standby, after_term=term, within=SOON)
 
 
 def test_somebody_leads_again_after_a_crash_of_the_server(
-    election: Election, start: Callable[[str], CandidateProcess]
+    election: Election, start: Callable[..., CandidateProcess]
 ) -> None:
     candidates = start("one"), start("two")
     wait_for_step(*candidates, within=SOON)
@@ -297,38 +296,38 @@ def test_somebody_leads_again_after_a_crash_of_the_server(
     election.server.start()
     election.server.wait_ready()
 
-    step = wait_for_step(*candidates, since=time.monotonic(), within=FAILOVER)
-    wait_for_step(*candidates, since=step.at + TTL.total_seconds(), within=FAILOVER)
+    step = wait_for_step(*candidates, since=time.monotonic(), within=SOON)
+    wait_for_step(*candidates, since=step.at + TTL.total_seconds(), within=SOON)
 
 
 def test_somebody_leads_again_after_the_server_was_away_for_longer_than_the_ttl(
-    election: Election, start: Callable[[str], CandidateProcess]
+    election: Election, start: Callable[..., CandidateProcess]
 ) -> None:
     leader = start("one")
     term = wait_for_step(leader, within=SOON).term
     standby = start("two")
     election.server.kill()
-    assert leader.wait_for_end(term, within=TTL)
+    assert leader.wait_for_end(term, within=SOON)
 
     election.server.start()
 
-    wait_for_step(leader, standby, after_term=term, within=FAILOVER)
+    wait_for_step(leader, standby, after_term=term, within=SOON)
 
 
 def test_somebody_leads_again_after_a_restart_of_the_server(
-    election: Election, start: Callable[[str], CandidateProcess]
+    election: Election, start: Callable[..., CandidateProcess]
 ) -> None:
     candidates = start("one"), start("two")
     wait_for_step(*candidates, within=SOON)
 
     election.server.restart()
 
-    step = wait_for_step(*candidates, since=time.monotonic(), within=FAILOVER)
-    wait_for_step(*candidates, since=step.at + TTL.total_seconds(), within=FAILOVER)
+    step = wait_for_step(*candidates, since=time.monotonic(), within=SOON)
+    wait_for_step(*candidates, since=step.at + TTL.total_seconds(), within=SOON)
 
 
 def test_a_jump_of_the_wall_clock_changes_nothing_for_leader_and_standby(
-    start: Callable[[str], CandidateProcess], wall_clock: WallClock
+    start: Callable[..., CandidateProcess], wall_clock: WallClock
 ) -> None:
     leader = start("one")
     term = wait_for_step(leader, within=SOON).term
@@ -342,7 +341,6 @@ def test_a_jump_of_the_wall_clock_changes_nothing_for_leader_and_standby(
 
     assert not leader.ends
     assert not standby.steps
-    killed_at = leader.signal(signal.SIGKILL)
+    leader.signal(signal.SIGKILL)
     wall_clock.jump(HOUR)
-    step = wait_for_step(standby, within=SOON)
-    assert step.at - killed_at < FAILOVER.total_seconds()
+    wait_for_step(standby, within=SOON)
