@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
@@ -54,7 +55,7 @@ def test_what_is_due_and_who_serves_it_is_shown_by_type(
         repo.nodes.report(node, now=now)
     repo.nodes.report(Node("gone", "executor", now, (job_type,), 16), now=now - HOUR)
 
-    BacklogGauges(repo, ["noop"]).count()
+    BacklogGauges(repo, ["noop"], stop=threading.Event()).count()
 
     assert shown("jobs_due", job_type) == 3
     assert HOUR.total_seconds() <= (shown("jobs_oldest_due_seconds", job_type) or 0)
@@ -69,7 +70,7 @@ def test_a_type_that_nobody_serves_is_shown_as_long_as_jobs_wait(
     repo: Repository, insert: Insert, job_type: str
 ) -> None:
     [job] = insert()
-    gauges = BacklogGauges(repo, [])
+    gauges = BacklogGauges(repo, [], stop=threading.Event())
 
     gauges.count()
     assert shown("jobs_due", job_type) == 1
@@ -90,7 +91,7 @@ def test_the_whole_count_is_bounded_however_many_types_there_are(
     names = [f"type-{uuid4().hex}" for _ in range(4)]
     for name in names:
         insert(10, job_type=name)
-    gauges = BacklogGauges(repo, [])
+    gauges = BacklogGauges(repo, [], stop=threading.Event())
 
     gauges.count()
 
@@ -101,7 +102,7 @@ def test_a_count_that_takes_long_is_not_repeated_at_once(
     repo: Repository, insert: Insert, job_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backlog, "_LARGEST_PART_OF_TIME", 1 / 1_000_000)
-    gauges = BacklogGauges(repo, [job_type])
+    gauges = BacklogGauges(repo, [job_type], stop=threading.Event())
     gauges.count()
     insert()
 
@@ -110,13 +111,33 @@ def test_a_count_that_takes_long_is_not_repeated_at_once(
     assert shown("jobs_due", job_type) == 0
 
 
+def test_a_count_ends_between_two_types_when_the_reaper_does(
+    repo: Repository, insert: Insert, job_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, asked = threading.Event(), []
+    backlog_of = repo.census.backlog
+
+    def ask(name: str, **bounds: Any) -> Backlog | None:
+        asked.append(name)
+        stop.set()
+        return backlog_of(name, **bounds)
+
+    monkeypatch.setattr(repo.census, "backlog", ask)
+    insert()
+
+    BacklogGauges(repo, [job_type, *(f"type-{uuid4().hex}" for _ in range(9))], stop=stop).count()
+
+    assert len(asked) == 1
+    assert shown("jobs_due", job_type) is None
+
+
 def test_without_mongodb_figures_are_kept_for_a_minute(
     private_mongod: Callable[[], Mongod], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mongod, name = private_mongod(), f"type-{uuid4().hex}"
     repo = Repository.connect(StoreConfig(mongod.location, "chronos"))
     repo.ensure_indexes()
-    gauges = BacklogGauges(repo, [name])
+    gauges = BacklogGauges(repo, [name], stop=threading.Event())
     gauges.count()
     mongod.kill()
 
@@ -134,7 +155,7 @@ def test_without_mongodb_figures_are_kept_for_a_minute(
 def test_figures_that_cannot_be_counted_for_any_reason_are_kept_for_a_minute(
     repo: Repository, documents: Documents, job_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gauges = BacklogGauges(repo, [job_type])
+    gauges = BacklogGauges(repo, [job_type], stop=threading.Event())
     gauges.count()
     documents.drop_index(DISPATCH)
     monkeypatch.setattr(backlog, "_KEPT", timedelta(0))
@@ -152,11 +173,14 @@ def test_a_template_that_should_have_fired_is_shown(
     template = a_template(scheduled_at=now - HOUR)
     repo.jobs.insert([template])
 
-    make_reaper().run_once(now)
+    # It has no executors to be patient with.
+    reaper = make_reaper(claim_timeout=timedelta(milliseconds=3))
+
+    reaper.run_once(now)
     assert REGISTRY.get_sample_value("templates_overdue_seconds") == HOUR.total_seconds()
 
     repo.interventions.cancel(template.id, now=now)
-    make_reaper().run_once(now)
+    reaper.run_once(now)
     assert REGISTRY.get_sample_value("templates_overdue_seconds") == 0
 
 
