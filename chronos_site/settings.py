@@ -77,7 +77,12 @@ DATABASES = {
         "ENGINE": "django_mongodb_backend",
         "HOST": CHRONOS.store.uri,
         "NAME": CHRONOS.store.database,
-        "OPTIONS": {"serverSelectionTimeoutMS": 5_000},
+        # As in `jobs.repository`: what was edited by hand breaks its own document alone.
+        "OPTIONS": {
+            "serverSelectionTimeoutMS": 5_000,
+            "datetime_conversion": "DATETIME_AUTO",
+            "unicode_decode_error_handler": "replace",
+        },
     }
 }
 # Django ships these migrations for integer keys; ours were made for ObjectIds.

@@ -17,8 +17,8 @@ from jobs.json_text import NotJson, loads
 _HIDDEN: Final = frozenset(
     # What only the roles need. The last is when the action itself happened.
     {
-        *("_id", "shard", "kind", "claimId", "dlqPublishedAt", "errorGroup", "overrides", "uses"),
-        "updatedAt",
+        *("_id", "shard", "kind", "claimId", "dlqPublishedAt", "errorGroup", "overrides"),
+        *("uses", "lastUse", "updatedAt"),
     }
 )
 _JSON_TEXTS: Final = frozenset({"payload", "result"})

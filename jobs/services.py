@@ -24,11 +24,12 @@ from jobs.errors import (
     InvalidJob,
     JobNotFound,
     KeyCollision,
+    VersionMismatch,
     WrongState,
 )
 from jobs.fields import FIELDS
 from jobs.intake import Intake, Outcome
-from jobs.lifecycle import Job
+from jobs.lifecycle import Job, Status
 from jobs.origin import Origin
 from jobs.repository import Repository
 from jobs.repository.documents import BrokenJob
@@ -180,28 +181,39 @@ class Services:
         return self._reschedule(job_id, due_at, by)
 
     def reschedule_job(
-        self, job_id: ObjectId, due_at: datetime, *, by: Author = API_CLIENT
+        self,
+        job_id: ObjectId,
+        due_at: datetime,
+        *,
+        seen: datetime | None = None,
+        by: Author = API_CLIENT,
     ) -> Job | BrokenJob:
         """Give any pending job another time.
 
         Args:
             job_id: which.
             due_at: aware; what is less than a millisecond is cut off.
+            seen: the time that it had when somebody decided this; None: whichever it has.
             by: who does it.
 
         Raises:
             InvalidJob: `due_at` is out of range.
             JobNotFound: no job has this id.
+            VersionMismatch: somebody else has rescheduled it meanwhile.
             WrongState: it is not pending, or a template.
         """
         due_at = _checked_due(due_at)
         self._require_no_template(job_id, "rescheduled")
-        return self._reschedule(job_id, due_at, by)
+        return self._reschedule(job_id, due_at, by, seen)
 
-    def _reschedule(self, job_id: ObjectId, due_at: datetime, by: Author) -> Job | BrokenJob:
+    def _reschedule(
+        self, job_id: ObjectId, due_at: datetime, by: Author, seen: datetime | None = None
+    ) -> Job | BrokenJob:
         now = self.repository.clock.now()
-        moved = self.repository.interventions.reschedule(job_id, due_at=due_at, now=now, by=by)
-        return moved or self._refuse(job_id, "rescheduled")
+        moved = self.repository.interventions.reschedule(
+            job_id, due_at=due_at, now=now, seen=seen, by=by
+        )
+        return moved or self._refuse_stale(job_id, "rescheduled", "another time", seen)
 
     def run_job_now(self, job_id: ObjectId, *, by: Author = API_CLIENT) -> Job | BrokenJob:
         """Make a pending job due now; one that is overdue keeps its place.
@@ -216,13 +228,25 @@ class Services:
         return moved or self._refuse(job_id, "made due now")
 
     def change_priority(
-        self, job_id: ObjectId, priority: int, *, by: Author = API_CLIENT
+        self,
+        job_id: ObjectId,
+        priority: int,
+        *,
+        seen: int | None = None,
+        by: Author = API_CLIENT,
     ) -> Job | BrokenJob:
         """Let a pending job go before others of its type (higher), or after them.
+
+        Args:
+            job_id: which.
+            priority: its new one.
+            seen: the one that it had when somebody decided this; None: whichever it has.
+            by: who does it.
 
         Raises:
             InvalidJob: `priority` is no integer of 32 bits.
             JobNotFound: no job has this id.
+            VersionMismatch: somebody else has given it another one meanwhile.
             WrongState: it is not pending, or a template.
         """
         try:
@@ -231,8 +255,12 @@ class Services:
             raise InvalidJob("priority", str(exc)) from exc
         self._require_no_template(job_id, "given another priority: edit it")
         now = self.repository.clock.now()
-        moved = self.repository.interventions.change_priority(job_id, priority, now=now, by=by)
-        return moved or self._refuse(job_id, "given another priority")
+        moved = self.repository.interventions.change_priority(
+            job_id, priority, now=now, seen=seen, by=by
+        )
+        return moved or self._refuse_stale(
+            job_id, "given another priority", "another priority", seen
+        )
 
     def clone(
         self, job_id: ObjectId, *, due_at: datetime | None = None, by: Author = API_CLIENT
@@ -316,6 +344,14 @@ class Services:
         job = self.repository.jobs.read(job_id)
         if isinstance(job, Job) and job.is_template:
             raise WrongState(f"job {job_id} is a template and cannot be {verb}", job.status)
+
+    def _refuse_stale(
+        self, job_id: ObjectId, verb: str, change: str, seen: object | None
+    ) -> NoReturn:
+        job = self.repository.jobs.read(job_id)
+        if seen is not None and isinstance(job, Job) and job.status is Status.PENDING:
+            raise VersionMismatch(f"somebody else has given job {job_id} {change} meanwhile")
+        self._refuse(job_id, verb)
 
     def _refuse(self, job_id: ObjectId, verb: str) -> NoReturn:
         job = self.repository.jobs.get(job_id)

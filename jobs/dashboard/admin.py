@@ -29,11 +29,13 @@ class MemberForm(_ModelForm):
     """Names the user: a list of all users is none of a tenant's business."""
 
     username = forms.CharField(max_length=150, help_text="Of a user that exists.")
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
+    """The role that the form showed when it was opened."""
     managed: frozenset[str] | None = None
 
     class Meta:
         model = TenantMember
-        fields = ("username", "tenant", "role")
+        fields = ("username", "tenant", "role", "seen")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -41,6 +43,7 @@ class MemberForm(_ModelForm):
             self.initial["username"] = self.instance.user.get_username()
             # Another tenant's member is another membership, of which both tenants' logs tell.
             self.fields["username"].disabled = self.fields["tenant"].disabled = True
+            self.initial["seen"] = self.instance.role
 
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]
@@ -67,7 +70,17 @@ class MemberForm(_ModelForm):
             ).exists()
         ):
             raise forms.ValidationError("The user is a member of this tenant already.")
+        self._require_seen()
         return cleaned
+
+    def _require_seen(self) -> None:
+        now = self.instance.role
+        if self.instance.pk and self.cleaned_data.get("seen") not in ("", now):
+            self.data = {**self.data, "seen": now}
+            raise forms.ValidationError(
+                f"Somebody else has changed the role to {now or 'nothing'} meanwhile. Nothing was"
+                " stored; save again to replace that."
+            )
 
 
 @admin.register(TenantMember)
@@ -78,7 +91,6 @@ class TenantMemberAdmin(_ModelAdmin):
     list_display = ("user", "tenant", "role")
     list_filter = ("role",)
     search_fields = ("tenant",)
-    list_select_related = ("user",)
     actions = None
 
     def has_module_permission(self, request: HttpRequest) -> bool:
@@ -101,7 +113,8 @@ class TenantMemberAdmin(_ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TenantMember]:
         managed = access(request).tenants_with(Right.ADMINISTER)
-        members = super().get_queryset(request)
+        # A membership of nobody, as after an edit by hand, is not there: it lets nobody in.
+        members = super().get_queryset(request).select_related("user")
         return members if managed is None else members.filter(tenant__in=sorted(managed))
 
     def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from jobs.audit import Action, Entry
 from jobs.dashboard.keyset import older_link, place_in
 from jobs.dashboard.page import PageRequest, access, page, use_cases
-from jobs.repository.audit_log import Place
+from jobs.repository.audit_log import BrokenEntry, Place
 
 _PER_PAGE: Final = 50
 _TARGETS_SHOWN: Final = 3
@@ -92,6 +92,7 @@ def audit(request: PageRequest) -> HttpResponse:
         tenants = frozenset({wanted["tenant"]} if access(request).sees(wanted["tenant"]) else ())
     entries: list[Entry] = []
     rest: Place | None = None
+    broken: list[BrokenEntry] = []
     if not action or action in set(Action):
         entries, rest = use_cases().repository.audit_log.page(
             tenants,
@@ -100,8 +101,10 @@ def audit(request: PageRequest) -> HttpResponse:
             action=Action(action) if action else None,
             author=wanted["author"] or None,
             before=place_in(request),
+            broken=broken,
         )
     context = {
+        "broken": broken,
         "rows": [_row(entry) for entry in entries],
         "wanted": {**wanted, "action": action},
         "is_filtered": bool(action or any(wanted.values())),

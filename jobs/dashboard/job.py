@@ -118,6 +118,7 @@ def job_page(
     *,
     typed: Mapping[str, str] | None = None,
     problems: Mapping[str, str] | None = None,
+    is_stale: bool = False,
 ) -> HttpResponse:
     """The page of a job.
 
@@ -126,6 +127,7 @@ def job_page(
         found: the job.
         typed: what the fields of its forms are to hold.
         problems: what is wrong with that, by field.
+        is_stale: it was meant for the job as it was before somebody else changed it.
     """
     now = use_cases().repository.clock.now()
     context: dict[str, Any] = {
@@ -153,7 +155,7 @@ def job_page(
         "dashboard/job.html",
         f"Job {title}",
         context,
-        status=422 if problems else 200,
+        status=409 if is_stale else 422 if problems else 200,
         refresh_seconds=_WATCHED_SECONDS if _is_watched(found, now) else None,
     )
 

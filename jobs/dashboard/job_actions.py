@@ -12,10 +12,10 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from jobs.dashboard.job import find_job, is_template, job_page
-from jobs.dashboard.page import PageRequest, access, act, sentence, use_cases
+from jobs.dashboard.page import PageRequest, access, act, sentence, use_cases, utc
 from jobs.dashboard.rights import Right
 from jobs.dashboard.typed import typed_instant
-from jobs.errors import InvalidJob
+from jobs.errors import InvalidJob, VersionMismatch
 from jobs.services import Services
 
 T = TypeVar("T")
@@ -28,6 +28,17 @@ class _Mistyped(Exception):
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(problem)
+        self.field = field
+
+
+class _Stale(Exception):
+    """What a form was to change is no longer what it showed."""
+
+    def __init__(self, field: str, now: str) -> None:
+        super().__init__(
+            f"It was changed meanwhile: it is {now} now. Nothing was stored; send it again to"
+            " replace that."
+        )
         self.field = field
 
 
@@ -51,6 +62,14 @@ def job_action(request: PageRequest, id: ObjectId, action: str) -> HttpResponse:
         act(request, do)
     except _Mistyped as exc:
         return job_page(request, found, typed=request.POST.dict(), problems={exc.field: str(exc)})
+    except _Stale as exc:
+        return job_page(
+            request,
+            find_job(request, id, Right.OPERATE),
+            typed=request.POST.dict(),
+            problems={exc.field: str(exc)},
+            is_stale=True,
+        )
     return redirect("admin:job", target)
 
 
@@ -58,7 +77,12 @@ def _reschedule(request: HttpRequest, id: ObjectId) -> tuple[str, ObjectId]:
     due_at = _instant(request, "due")
     if due_at is None:
         raise _Mistyped("due", "Say when.")
-    _checked("due", lambda: use_cases().reschedule_job(id, due_at, by=access(request).author))
+    seen, author = _seen(request, datetime.fromisoformat), access(request).author
+    _checked(
+        "due",
+        lambda: use_cases().reschedule_job(id, due_at, seen=seen, by=author),
+        lambda: f"due at {utc(use_cases().repository.jobs.get(id).scheduled_at)}",
+    )
     return f"It is due at {due_at:%Y-%m-%d %H:%M:%S} UTC.", id
 
 
@@ -67,8 +91,12 @@ def _priority(request: HttpRequest, id: ObjectId) -> tuple[str, ObjectId]:
         priority = int(request.POST.get("priority", ""))
     except ValueError as exc:
         raise _Mistyped("priority", "This is no whole number.") from exc
-    author = access(request).author
-    _checked("priority", lambda: use_cases().change_priority(id, priority, by=author))
+    seen, author = _seen(request, _int32), access(request).author
+    _checked(
+        "priority",
+        lambda: use_cases().change_priority(id, priority, seen=seen, by=author),
+        lambda: str(use_cases().repository.jobs.get(id).priority),
+    )
     return f"Its priority is {priority}.", id
 
 
@@ -79,11 +107,35 @@ def _clone(request: HttpRequest, id: ObjectId) -> tuple[str, ObjectId]:
     return "This is the clone.", clone.id
 
 
-def _checked(field: str, do: Callable[[], T]) -> T:
+def _checked(field: str, do: Callable[[], T], now: Callable[[], str] = str) -> T:
+    """Do it; what is wrong with the field is told beside it, also what it is `now` instead."""
     try:
         return do()
     except InvalidJob as exc:
         raise _Mistyped(field, sentence(exc)) from exc
+    except VersionMismatch as exc:
+        raise _Stale(field, now()) from exc
+
+
+def _int32(text: str) -> int:
+    number = int(text)
+    # Others are no priorities, and some no numbers for MongoDB.
+    if not -(1 << 31) <= number < 1 << 31:
+        raise ValueError(text)
+    return number
+
+
+def _seen(request: HttpRequest, read: Callable[[str], T]) -> T | None:
+    """What the form showed when it was opened; None: it does not say.
+
+    Raises:
+        Http404: the form was not ours.
+    """
+    text = request.POST.get("seen", "")
+    try:
+        return read(text) if text else None
+    except ValueError as exc:
+        raise Http404 from exc
 
 
 def _instant(request: HttpRequest, field: str) -> datetime | None:

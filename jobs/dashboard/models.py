@@ -7,7 +7,8 @@ lists are bounded by its indexes (docs/decisions/0030).
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Collection
+from typing import Any, ClassVar, NoReturn, Self
 
 from django.conf import settings
 from django.db import models
@@ -39,6 +40,18 @@ class TenantMember(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} in {self.tenant}"
+
+    @classmethod
+    def from_db(
+        cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any
+    ) -> Self:
+        # What somebody edited by hand into something else can be seen and mended in its form.
+        texts = ("tenant", "role")
+        readable = [
+            "" if name in texts and not isinstance(value, str) else value
+            for name, value in zip(field_names, values, strict=True)
+        ]
+        return super().from_db(db, field_names, readable, **options)
 
 
 class ReadOnly(Exception):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection as AnyCollection
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from bson import ObjectId
 from pymongo.client_session import ClientSession
@@ -16,14 +17,30 @@ from pymongo.collection import Collection
 from jobs.audit import Action, Author, Entry, Via
 from jobs.json_text import dumps, loads
 from jobs.logs import events
+from jobs.repository.documents import check_kinds
 from jobs.repository.indexes import AUDIT_FOUND_BY, NEWEST
 from jobs.repository.outages import outages_named
 from jobs.repository.pages import newest_first
 
 logger = logging.getLogger(__name__)
 
+_KINDS: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("author", "via", "action", "tenantId", "before", "after"), str),
+    "at": datetime,
+    "targets": list,
+    "operationId": str,
+}
 Place = tuple[datetime, ObjectId]
 """A place in a list: the instant and id of the entry before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenEntry:
+    """An entry that somebody edited by hand into something else."""
+
+    id: object
+    at: datetime
+    problem: str
 
 
 class AuditLog:
@@ -57,6 +74,7 @@ class AuditLog:
         author: str | None = None,
         operation_id: str | None = None,
         before: Place | None = None,
+        broken: list[BrokenEntry] | None = None,
     ) -> tuple[list[Entry], Place | None]:
         """Entries, newest first. Those that cannot be read are left out.
 
@@ -65,6 +83,7 @@ class AuditLog:
             limit: at most so many.
             target, action, author, operation_id: only these; None: all.
             before: where the page before ended; None: from the newest.
+            broken: takes those of the page that cannot be read, for who wants to tell of them.
 
         Returns:
             The page, and where the next one begins; None: this is the last.
@@ -85,7 +104,10 @@ class AuditLog:
             before=before,
             hint=_index_for(query),
         )
-        return list(_readable(documents)), rest
+        found = [_read(document) for document in documents]
+        if broken is not None:
+            broken += [each for each in found if isinstance(each, BrokenEntry)]
+        return [each for each in found if isinstance(each, Entry)], rest
 
 
 def _index_for(query: Mapping[str, Any]) -> str:
@@ -111,24 +133,33 @@ def _document(entry: Entry) -> dict[str, Any]:
     return document
 
 
-def _readable(documents: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
-    for document in documents:
-        try:
-            yield Entry(
-                id=document["_id"],
-                at=document["at"],
-                author=Author(document["author"], Via(document["via"])),
-                action=Action(document["action"]),
-                tenant_id=document["tenantId"],
-                targets=tuple(document["targets"]),
-                before=loads(document["before"]),
-                after=loads(document["after"]),
-                operation_id=document.get("operationId"),
-            )
-        except (KeyError, TypeError, ValueError) as exc:
-            logger.warning(
-                "left out of the audit log's list: %r: %s",
-                document["_id"],
-                exc,
-                extra=events.RECORD_UNREADABLE(error=exc),
-            )
+def _read(document: Mapping[str, Any]) -> Entry | BrokenEntry:
+    try:
+        check_kinds(document, _KINDS)
+        return Entry(
+            id=document["_id"],
+            at=document["at"],
+            author=Author(document["author"], Via(document["via"])),
+            action=Action(document["action"]),
+            tenant_id=document["tenantId"],
+            targets=tuple(map(str, document["targets"])),
+            before=_fields(document["before"]),
+            after=_fields(document["after"]),
+            operation_id=document.get("operationId"),
+        )
+    except KeyError as exc:
+        problem = f"{exc.args[0]} is missing"
+    except (TypeError, ValueError) as exc:
+        problem = str(exc)
+    extra = events.RECORD_UNREADABLE(error=problem)
+    logger.warning(
+        "left out of the audit log's list: %r: %s", document["_id"], problem, extra=extra
+    )
+    return BrokenEntry(document["_id"], document["at"], problem)
+
+
+def _fields(text: str) -> Mapping[str, Any]:
+    fields = loads(text)
+    if not isinstance(fields, dict):
+        raise ValueError(f"{text!r:.200} holds no fields")
+    return fields

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -32,6 +32,8 @@ class Bucket:
     triggered_at: datetime | None
     triggered_by: str | None
     partitions: int | None
+    unreadable: tuple[str, ...] = ()
+    """Fields that somebody edited by hand into something else."""
 
     @property
     def is_open(self) -> bool:
@@ -118,12 +120,17 @@ class BucketStore:
 
 
 def _bucket(document: Mapping[str, Any]) -> Bucket:
+    unreadable: list[str] = []
+
     def value(name: str, kind: type[T]) -> T | None:
         found = document.get(name)
-        # Somebody may have edited it by hand.
-        return found if isinstance(found, kind) and not isinstance(found, bool) else None
+        if isinstance(found, kind) and not isinstance(found, bool):
+            return found
+        if name in document:
+            unreadable.append(name)
+        return None
 
-    return Bucket(
+    bucket = Bucket(
         document["_id"],
         value("due", int),
         value("openedAt", datetime),
@@ -133,3 +140,4 @@ def _bucket(document: Mapping[str, Any]) -> Bucket:
         value("triggeredBy", str),
         value("partitions", int),
     )
+    return replace(bucket, unreadable=tuple(unreadable))

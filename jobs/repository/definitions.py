@@ -41,6 +41,7 @@ _REQUIRED: Final = (
     ("createdAt", "created_at", datetime),
     ("updatedAt", "updated_at", datetime),
 )
+_INT32: Final = 1 << 31
 # A deleted one leaves its version behind: the name may come back, a version never.
 LIVE: Final = {"deletedAt": {"$exists": False}}
 
@@ -58,6 +59,9 @@ class DefinitionStore:
 
         Returns:
             It as stored; None when the name is taken.
+
+        Raises:
+            UnreadableDefinition: a deleted one left no version behind that can be counted on.
         """
         document = _document(definition) | {"version": 1}
         deed = _deed(Action.DEFINITION_CREATE, definition, by)
@@ -69,8 +73,9 @@ class DefinitionStore:
         deleted = {"_id": document["_id"], "deletedAt": {"$exists": True}}
         # Once per version that somebody else creates and deletes meanwhile.
         while (old := self._definitions.find_one(deleted, {"version": 1})) is not None:
-            document["version"] = old["version"] + 1
-            guard = {**deleted, "version": old["version"]}
+            version = _version(old, deed.targets[0])
+            document["version"] = version + 1
+            guard = {**deleted, "version": version}
             if self._audited.replace(deed, guard, document, is_new=True):
                 return True
         return False
@@ -114,10 +119,7 @@ class DefinitionStore:
         found = self._definitions.find({"_id": {"$in": list(ids)}, **LIVE})
         result: dict[Name, Definition | UnreadableDefinition] = {}
         for document in found:
-            try:
-                result[ids[document["_id"]]] = _definition(document)
-            except UnreadableDefinition as exc:
-                result[ids[document["_id"]]] = exc
+            result[ids[document["_id"]]] = _read(document)
         return result
 
     def page(
@@ -142,12 +144,13 @@ class DefinitionStore:
         """
         filters = {"tenantId": tenant_id, "jobType": job_type, "tags": tag}
         query = {name: value for name, value in filters.items() if value is not None}
-        return self._page(query, limit, before, TENANT_LIST)
+        found, following = self._page(query, limit, before, TENANT_LIST)
+        return [each for each in found if isinstance(each, Definition)], following
 
     def listed(
         self, tenants: AnyCollection[str] | None, *, limit: int, before: Position | None = None
-    ) -> tuple[list[Definition], Position | None]:
-        """The same of several tenants.
+    ) -> tuple[list[Definition | UnreadableDefinition], Position | None]:
+        """The same of several tenants, with what is wrong with those that cannot be read.
 
         Args:
             tenants: whose; None: of all.
@@ -160,7 +163,7 @@ class DefinitionStore:
     @outages_named()
     def _page(
         self, query: Mapping[str, Any], limit: int, before: Position | None, index: str
-    ) -> tuple[list[Definition], Position | None]:
+    ) -> tuple[list[Definition | UnreadableDefinition], Position | None]:
         found, following = newest_first(
             self._definitions,
             {**query, **LIVE},
@@ -169,13 +172,7 @@ class DefinitionStore:
             before=before,
             hint=index,
         )
-        shown = []
-        for document in found:
-            try:
-                shown.append(_definition(document))
-            except UnreadableDefinition:
-                continue
-        return shown, following
+        return [_read(document) for document in found], following
 
 
 def definition_id(tenant_id: str, name: str) -> ObjectId:
@@ -199,6 +196,21 @@ def _document(definition: Definition) -> dict[str, Any]:
     return document
 
 
+def _read(document: Mapping[str, Any]) -> Definition | UnreadableDefinition:
+    try:
+        return _definition(document)
+    except UnreadableDefinition as exc:
+        return exc
+
+
+def _version(document: Mapping[str, Any], name: object) -> int:
+    version = document.get("version")
+    # The next one is to be another, and a number that MongoDB can hold.
+    if not isinstance(version, int) or isinstance(version, bool) or not 0 < version < _INT32:
+        raise UnreadableDefinition(f"definition {name!r:.100}: version cannot be {version!r:.100}")
+    return version
+
+
 def _definition(document: Mapping[str, Any]) -> Definition:
     values: dict[str, Any] = {}
     for name, attribute, kind in (*_REQUIRED, *_OPTIONAL):
@@ -210,6 +222,7 @@ def _definition(document: Mapping[str, Any]) -> Definition:
                 f"definition {document.get('name')!r:.100}: {name} cannot be {value!r:.100}"
             )
         values[attribute] = value
+    _version(document, values["name"])
     tags = document.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise UnreadableDefinition(f"definition {values['name']!r}: tags cannot be {tags!r:.100}")

@@ -96,12 +96,26 @@ class InterventionStore:
         )
 
     def reschedule(
-        self, job_id: ObjectId, *, due_at: datetime, now: datetime, by: Author = API_CLIENT
+        self,
+        job_id: ObjectId,
+        *,
+        due_at: datetime,
+        now: datetime,
+        seen: datetime | None = None,
+        by: Author = API_CLIENT,
     ) -> Job | BrokenJob | None:
-        """Give a pending job another time."""
+        """Give a pending job another time.
+
+        Args:
+            job_id: which.
+            due_at: that time.
+            now: aware UTC.
+            seen: the one that it must still have; None: whichever.
+            by: who does it.
+        """
         return self._move(
             Deed(by=by, action=Action.JOB_RESCHEDULE, targets=(str(job_id),), at=now),
-            {"_id": job_id, KIND: RUNNABLE},
+            {"_id": job_id, KIND: RUNNABLE, **_still("scheduledAt", seen)},
             (Status.PENDING,),
             {"$set": {"scheduledAt": due_at, "updatedAt": now}},
         )
@@ -118,12 +132,26 @@ class InterventionStore:
         )
 
     def change_priority(
-        self, job_id: ObjectId, priority: int, *, now: datetime, by: Author = API_CLIENT
+        self,
+        job_id: ObjectId,
+        priority: int,
+        *,
+        now: datetime,
+        seen: int | None = None,
+        by: Author = API_CLIENT,
     ) -> Job | BrokenJob | None:
-        """Let a pending job go before others, or after them."""
+        """Let a pending job go before others, or after them.
+
+        Args:
+            job_id: which.
+            priority: its new one.
+            now: aware UTC.
+            seen: the one that it must still have; None: whichever.
+            by: who does it.
+        """
         return self._move(
             Deed(by=by, action=Action.JOB_PRIORITY, targets=(str(job_id),), at=now),
-            {"_id": job_id, KIND: RUNNABLE},
+            {"_id": job_id, KIND: RUNNABLE, **_still("priority", seen)},
             (Status.PENDING,),
             {"$set": {"priority": priority, "updatedAt": now}},
         )
@@ -203,3 +231,7 @@ class InterventionStore:
         guard = {**which, "status": {"$in": [str(status) for status in allowed]}}
         document = self._jobs.change(deed, guard, update, also=also)
         return None if document is None else read_document(document)
+
+
+def _still(name: str, seen: object) -> dict[str, Any]:
+    return {} if seen is None else {name: seen}

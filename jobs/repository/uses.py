@@ -61,8 +61,10 @@ class UseStore:
         definition = _live(template.tenant_id, template.definition or "")
 
         def work(session: ClientSession) -> bool | None:
-            # A write, so that this and the deletion cannot both succeed.
-            used = self._definitions.update_one(definition, {"$inc": {"uses": 1}}, session=session)
+            # A write, so that this and the deletion cannot both succeed. Always another value, and
+            # one that takes the place of whatever is there: a counter could be edited by hand.
+            use = {"$set": {"lastUse": ObjectId()}}
+            used = self._definitions.update_one(definition, use, session=session)
             if not used.modified_count:
                 return None
             self._jobs.insert_one(to_document(template), session=session)
