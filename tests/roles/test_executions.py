@@ -47,7 +47,7 @@ def raises(error: Exception) -> Callable[[Context], Any]:
         (lambda context: "done", Status.COMPLETED, Outcome.COMPLETED),
         (raises(Retry("busy", after=timedelta(hours=1))), Status.PENDING, Outcome.FAILED),
         (raises(Fail("no such invoice")), Status.DLQ, Outcome.FAILED),
-        (lambda context: context.cancelled.wait(10), Status.DLQ, Outcome.TIMED_OUT),
+        (lambda context: context.cancelled.wait(60), Status.DLQ, Outcome.TIMED_OUT),
     ],
     ids=["completed", "failed", "dead letter", "timed out"],
 )
@@ -83,12 +83,12 @@ def test_snoozed_and_interrupted_attempts_are_recorded_too(
         if context.payload:
             raise Snooze(until)
         running.set()
-        let_go.wait(30)
+        let_go.wait(60)
 
     executor = start_executor(handler, concurrency=1)
     [snoozed] = wait_until_all(queue(1, payload='{"snooze":true}'), Status.PENDING)
     [interrupted, waiting] = queue(2)
-    assert running.wait(10)
+    assert running.wait(30)
     executor.close()
     let_go.set()
 
@@ -110,17 +110,17 @@ def test_a_cancelled_attempt_and_its_late_end_are_one_record(
     def handler(context: Context) -> str:
         if context.payload:
             running.set()
-            context.cancelled.wait(10)
+            context.cancelled.wait(60)
             ended.set()
         return "late"
 
     start_executor(handler, concurrency=1)
     [job] = queue(1, payload='{"slow":true}')
-    assert running.wait(10)
+    assert running.wait(30)
 
     repo.interventions.cancel(job.id, now=repo.clock.now())
 
-    assert ended.wait(10)
+    assert ended.wait(30)
     # By now the late end would have been written.
     wait_until_all(queue(2), Status.COMPLETED)
     [execution] = executions_of(repo, job)
@@ -152,7 +152,7 @@ def test_an_executor_that_lost_its_jobs_to_the_reaper_does_not_contradict_it(
     make_reaper: Callable[..., Reaper],
 ) -> None:
     let_go = threading.Event()
-    executor = start_executor(lambda context: let_go.wait(10), concurrency=4)
+    executor = start_executor(lambda context: let_go.wait(60), concurrency=4)
     jobs = wait_until_all(queue(4, max_attempts=1), Status.RUNNING)
 
     # A reaper whose clock is far ahead of the leases, which only a test has.

@@ -207,25 +207,25 @@ def test_headers_that_drip_are_given_up_when_the_time_is_over(start_target: Star
     target = start_target(drips(b"HTTP/1.1 200 OK\r\n", b"X-Drip: 1\r\n"))
 
     began = time.monotonic()
-    failure = failed(attempt(http_job(target.url, timeoutSeconds=0.5)))
+    failure = failed(attempt(http_job(target.url, timeoutSeconds=2)))
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert not failure.is_final
     assert failure.error_class == "Timeout"
-    assert str(failure) == f"127.0.0.1:{target.port} did not answer within 0.5 s"
-    assert target.left.wait(5)
+    assert str(failure) == f"127.0.0.1:{target.port} did not answer within 2 s"
+    assert target.left.wait(30)
 
 
 def test_a_body_that_drips_is_cut_when_the_time_is_over(start_target: StartTarget) -> None:
     target = start_target(drips(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n", b"a"))
 
     began = time.monotonic()
-    response = done(attempt(http_job(target.url, timeoutSeconds=0.5))).response
+    response = done(attempt(http_job(target.url, timeoutSeconds=2))).response
 
-    assert 0.5 <= time.monotonic() - began < 5
+    assert 2 <= time.monotonic() - began < 30
     assert response is not None
     assert set(response.excerpt) == {"a"}
-    assert target.left.wait(5)
+    assert target.left.wait(30)
 
 
 def test_of_a_gigabyte_64_kib_are_read_and_the_connection_is_dropped(
@@ -248,7 +248,7 @@ def test_of_a_gigabyte_64_kib_are_read_and_the_connection_is_dropped(
 
     assert response is not None
     assert len(response.excerpt) == EXCERPT_BYTES
-    assert target.left.wait(5)
+    assert target.left.wait(30)
     # What the kernel's buffers hold.
     assert sent < 50 << 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10
@@ -301,10 +301,10 @@ def test_what_is_packed_is_not_unpacked(start_target: StartTarget) -> None:
 def test_nobody_listening_and_unknown_names_are_tried_again() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
+        # Bound, so that nobody else takes it, and not listened to.
         port = free.getsockname()[1]
-    refused, unknown = map(
-        failed, attempts(http_job(f"http://127.0.0.1:{port}/"), http_job("http://nowhere.invalid/"))
-    )
+        jobs = http_job(f"http://127.0.0.1:{port}/"), http_job("http://nowhere.invalid/")
+        refused, unknown = map(failed, attempts(*jobs))
 
     assert not refused.is_final
     assert str(refused) == f"no connection to 127.0.0.1:{port}: Connection refused"

@@ -30,7 +30,7 @@ StartCouriers = Callable[..., Executor]
 Insert = Callable[..., list[Job]]
 WaitUntilAll = Callable[..., list[Job]]
 
-DEADLINE = 20
+DEADLINE = 30
 
 
 @pytest.fixture
@@ -204,8 +204,8 @@ def test_what_outlives_the_drain_is_broken_off_and_handed_back_without_an_attemp
     begun = time.monotonic()
     executor.close()
 
-    assert time.monotonic() - begun < 5
-    assert blocking.target.left.wait(1)
+    assert time.monotonic() - begun < DEADLINE
+    assert blocking.target.left.wait(DEADLINE)
     [job] = wait_until_all(jobs, Status.PENDING)
     assert job.attempts == 0
     assert [attempt.outcome for attempt in job.history] == [Outcome.HANDED_BACK]
@@ -219,14 +219,12 @@ def test_a_killed_executor_delivers_again_under_the_same_key(
     wait_until_all: WaitUntilAll,
     blocking: Blocking,
 ) -> None:
-    lease = timedelta(seconds=1)
     settings = {
-        "CLAIM_TIMEOUT": "1s",
         "KAFKA_SESSION_TIMEOUT": "2s",
         "DELIVERY_ALLOWED_NETWORKS": "127.0.0.0/8",
     }
     start_scheduler()
-    executor = start_role("runexecutor", "--type", "http", **settings)
+    executor = start_role("runexecutor", "--type", "http", CLAIM_TIMEOUT="1s", **settings)
     executor.wait_ready()
     retry = {"strategy": "fixed", "base": 0.001}
     jobs = insert(20, delivery=to(blocking.target), retry=retry)
@@ -234,7 +232,7 @@ def test_a_killed_executor_delivers_again_under_the_same_key(
 
     executor.kill()
     blocking.let_go.set()
-    start_reaper(claim_timeout=lease)
+    start_reaper(claim_timeout=timedelta(seconds=1))
     start_role("runexecutor", "--type", "http", **settings)
 
     done = wait_until_all(jobs, Status.COMPLETED)
@@ -278,10 +276,12 @@ def test_one_process_runs_handlers_and_deliveries_and_drains_both_side_by_side(
 
     begun = time.monotonic()
     assert executor.terminate() == 0
-    took = time.monotonic() - begun
+    assert time.monotonic() - begun >= 4
 
     for pool in ("handlers", "deliveries"):
         assert f'executor_held{{pool="{pool}"}} 1.0' in metrics
-    # Side by side: one after the other they would take twice as long.
-    assert 4 <= took < 7.9
-    assert {job.attempts for job in wait_until_all(jobs, Status.PENDING)} == {0}
+    handed_back = wait_until_all(jobs, Status.PENDING)
+    assert {job.attempts for job in handed_back} == {0}
+    # Side by side: one after the other they would end a whole drain apart.
+    one, other = (job.history[-1].finished_at for job in handed_back)
+    assert abs(one - other) < timedelta(seconds=4)

@@ -26,7 +26,7 @@ from jobs.repository import Repository
 from tests.builders import a_job
 from tests.waiting import wait_for
 
-SHORT = timedelta(seconds=2)
+SHORT = timedelta(seconds=5)
 TIMEOUT = timedelta(seconds=12)
 """A sixth of it decides that a topic is missing."""
 

@@ -65,8 +65,9 @@ def test_junk_and_duplicates_run_each_job_once(
     assert publisher.publish([*doubles, *junk]) == []
     wait_until_all(queue(1), Status.COMPLETED)
 
-    wait_for(lambda: dropped("junk") - before["junk"] == 3 * len(junk))
-    wait_for(lambda: dropped("not_queued") - before["not_queued"] == 3 * len(doubles) + 1)
+    # More, where Kafka delivers some of them twice.
+    wait_for(lambda: dropped("junk") - before["junk"] >= 3 * len(junk))
+    wait_for(lambda: dropped("not_queued") - before["not_queued"] >= 3 * len(doubles) + 1)
     assert ran.qsize() == 101
     assert len({ran.get() for _ in range(101)}) == 101
 

@@ -47,7 +47,7 @@ def test_an_executor_that_comes_later_relieves_one_that_is_full(
 
     # All but one, which the full executor has in its hands.
     for _ in range(19):
-        ran.get(timeout=10)
+        ran.get(timeout=30)
     let_go.set()
     wait_until_all([*full, *waiting], Status.COMPLETED)
 
