@@ -13,6 +13,10 @@ from jobs.logs.fields import ALWAYS, SOMETIMES, carried
 from jobs.logs.process import identity
 
 _ORDER: Final = dict.fromkeys((*ALWAYS, *SOMETIMES))
+LONGEST_LINE: Final = 32 << 10
+"""Characters of a line of which nothing is left out."""
+LONGEST_VALUE: Final = 16 << 10
+"""Characters kept of each value of a longer one."""
 
 
 class LineFormatter(JsonFormatter):
@@ -41,6 +45,21 @@ class LineFormatter(JsonFormatter):
                 }
             )
             return super().format(unfit)
+
+    def serialize_log_record(self, log_data: dict[str, Any]) -> str:
+        """The line, cut where it would be longer than whoever collects lines may take."""
+        line = super().serialize_log_record(log_data)
+        if len(line) <= LONGEST_LINE:
+            return line
+        return super().serialize_log_record(
+            {key: self._cut(value) for key, value in log_data.items()}
+        )
+
+    def _cut(self, value: Any) -> Any:
+        text = value if isinstance(value, str) else super().serialize_log_record(value)
+        if len(text) <= LONGEST_VALUE:
+            return value
+        return f"{text[:LONGEST_VALUE]}… (cut: {len(text)} characters)"
 
     def add_fields(
         self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]
