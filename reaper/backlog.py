@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -24,13 +25,17 @@ _GAUGES: Final = (JOBS_DUE, OLDEST_DUE_SECONDS, JOBS_QUEUED, EXECUTORS_SERVING)
 class BacklogGauges:
     """Keeps the gauges of one process. Several reapers show the same, each as of its last count."""
 
-    def __init__(self, repository: Repository, job_types: Iterable[str]) -> None:
+    def __init__(
+        self, repository: Repository, job_types: Iterable[str], *, stop: threading.Event
+    ) -> None:
         """
         Args:
             repository: where the jobs and the register of executors are.
             job_types: always shown, also while there is nothing to see.
+            stop: ends a count between two types.
         """
         self._repository = repository
+        self._stop = stop
         self._job_types = frozenset(job_types)
         self._shown: frozenset[str] = frozenset()
         self._counted_at = datetime.min.replace(tzinfo=UTC)
@@ -61,9 +66,11 @@ class BacklogGauges:
         job_types = self._job_types.union(serving, queued, waiting)
         # Of few types much is counted, of many little: the whole stays bounded.
         limit = min(_COUNTED_OF_A_TYPE, _COUNTED // max(len(job_types), 1))
-        backlogs = {
-            job_type: census.backlog(job_type, now=now, limit=limit) for job_type in job_types
-        }
+        backlogs = {}
+        for job_type in job_types:
+            if self._stop.is_set():
+                return
+            backlogs[job_type] = census.backlog(job_type, now=now, limit=limit)
         for job_type, backlog in backlogs.items():
             late = (now - backlog.oldest).total_seconds() if backlog else 0
             JOBS_DUE.labels(job_type).set(backlog.count if backlog else 0)

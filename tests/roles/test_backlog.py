@@ -20,6 +20,7 @@ from jobs.lifecycle import Job
 from jobs.repository import Repository
 from jobs.repository.indexes import DISPATCH, TEMPLATES_DUE
 from jobs.repository.nodes import Node
+from jobs.repository.overview import Backlog
 from reaper import backlog
 from reaper.backlog import BacklogGauges
 from reaper.reaper import Reaper
@@ -114,7 +115,8 @@ def test_a_count_that_takes_long_is_not_repeated_at_once(
 def test_a_count_ends_between_two_types_when_the_reaper_does(
     repo: Repository, insert: Insert, job_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop, asked = threading.Event(), []
+    stop = threading.Event()
+    asked: list[str] = []
     backlog_of = repo.census.backlog
 
     def ask(name: str, **bounds: Any) -> Backlog | None:

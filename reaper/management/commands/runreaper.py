@@ -34,7 +34,7 @@ class Command(RoleCommand):
             duty.name, duty.config.reaper.bulk_rate, repository=duty.repository, stop=duty.stop
         )
         clock = duty.repository.clock.now
-        gauges = BacklogGauges(duty.repository, known_types())
+        gauges = BacklogGauges(duty.repository, known_types(), stop=duty.stop)
         # None waits for another.
         beside = Thread(target=run, args=(bulk,), kwargs={"clock": clock, "stop": duty.stop})
         with Presence(duty.repository, duty.name, self.role):
