@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from jobs.broker.publisher import Publisher
+from jobs.errors import StoreUnavailable
 from jobs.lifecycle import SHARDS
 from jobs.logs import events
 from jobs.messages import dispatch_message
@@ -78,6 +79,7 @@ class Dispatcher:
         self._executors: list[Node] = []
         self._executors_read_at = float("-inf")
         self._pauses: dict[str, _Pause] = {}
+        self._are_traced = True
 
     @property
     def job_types(self) -> frozenset[str]:
@@ -164,14 +166,24 @@ class Dispatcher:
             CLAIMED.labels(job_type).inc(count)
         for job in ours:
             DISPATCH_LAG_SECONDS.observe((now - job.ready_at).total_seconds())
-        if tracer.current() is not None:
-            self._trace([job for place, job in enumerate(ours) if place not in failed], now, took)
+        sent = [job for place, job in enumerate(ours) if place not in failed]
+        if sent and tracer.current() is not None:
+            self._trace(sent, now, took)
         return len(ours) - len(failed)
 
     def _trace(self, jobs: Sequence[DueJob], now: datetime, took: timedelta) -> None:
         # Read apart, and only where somebody wants traces: the index that dispatching reads has no
         # room for them.
-        traced = self._repository.dispatch.traceparents([job.id for job in jobs]) if jobs else {}
+        try:
+            traced = self._repository.dispatch.traceparents([job.id for job in jobs])
+        except StoreUnavailable as exc:
+            # The jobs are on their way: what only tells of them must not fail the step.
+            if self._are_traced:
+                extra = events.SPANS_LOST(error=exc)
+                logger.warning("dispatches are not traced, for now: %s", exc, extra=extra)
+            self._are_traced = False
+            return
+        self._are_traced = True
         spans.dispatched(
             [
                 spans.Dispatch(job.id, job.job_type, job.ready_at, now, traced[job.id])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -17,14 +17,18 @@ from chronos_site.config import BrokerConfig, DeliveryConfig, ExecutorConfig, Tr
 from executor.delivery.pool import delivery_pool
 from executor.executor import Executor
 from jobs import services
+from jobs.broker.publisher import Publisher
 from jobs.broker.topics import ensure_topics, topics_for
+from jobs.errors import StoreUnavailable
 from jobs.lifecycle import Job, Status
 from jobs.origin import Origin, acting_for
 from jobs.registry import Context, Retry
 from jobs.repository import Repository
 from jobs.repository.executions import Wanted
+from jobs.repository.nodes import Node
 from jobs.services import Services
 from jobs.tracing import sdk, tracer
+from scheduler.dispatcher import Dispatcher
 from scheduler.firing import Firing
 from scheduler.scheduler import Scheduler
 from tests.builders import NOW, a_template
@@ -266,6 +270,36 @@ def test_what_a_handler_traces_and_submits_is_part_of_the_trace(
     assert context.traceparent == f"00-{TRACE}-{id_of(attempt)}-01"
     next_job = repo.jobs.get(ObjectId(str(job.result).strip('"')))
     assert (next_job.request_id, next_job.traceparent) == ("request-1", context.traceparent)
+
+
+def test_a_dispatch_whose_spans_cannot_be_made_succeeds_and_says_so_once(
+    exporter: InMemorySpanExporter,
+    repo: Repository,
+    publisher: Publisher,
+    insert: InsertJobs,
+    job_type: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    exporter.clear()
+    now = repo.clock.now()
+    repo.nodes.report(Node("one", "executor", now, (job_type,), 100), now=now)
+    dispatcher = Dispatcher(repo, publisher, job_types=[job_type], batch=1)
+    read = repo.dispatch.traceparents
+
+    def fail(ids: Sequence[ObjectId]) -> dict[ObjectId, str]:
+        raise StoreUnavailable("MongoDB does not answer.")
+
+    monkeypatch.setattr(repo.dispatch, "traceparents", fail)
+    insert(3, traceparent=SAMPLED)
+    counts = [dispatcher.step(repo.clock.now()).count for _ in range(2)]
+    monkeypatch.setattr(repo.dispatch, "traceparents", read)
+    counts.append(dispatcher.step(repo.clock.now()).count)
+
+    assert counts == [1, 1, 1]
+    assert caplog.text.count("dispatches are not traced, for now: MongoDB does not answer") == 1
+    wait_for(lambda: exporter.get_finished_spans())
+    assert [span.name for span in exporter.get_finished_spans()] == [f"dispatch {job_type}"]
 
 
 @pytest.mark.parametrize("traceparent", [UNSAMPLED, None])
