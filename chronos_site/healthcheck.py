@@ -7,10 +7,10 @@ import sys
 from typing import Final
 
 from chronos_site import env
+from chronos_site.values import asked_at
 
 # Readiness asks two servers and gives each 2 s.
 _TIMEOUT_SECONDS: Final = 5.0
-_THIS_MACHINE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (read, not listened on)
 
 
 def ask(path: str) -> str | None:
@@ -23,9 +23,10 @@ def ask(path: str) -> str | None:
         ConfigError: a variable has a value that cannot be used.
     """
     values = env.read()
-    host: str = values["METRICS_HOST"]
     role = http.client.HTTPConnection(
-        _THIS_MACHINE.get(host, host), values["METRICS_PORT"], timeout=_TIMEOUT_SECONDS
+        asked_at(values["METRICS_HOST"]).strip("[]"),
+        values["METRICS_PORT"],
+        timeout=_TIMEOUT_SECONDS,
     )
     try:
         role.request("GET", path)

@@ -171,6 +171,20 @@ def silenced(text: str) -> tuple[str, ...]:
     return tuple(entry.partition(":")[0].strip() for entry in entries)
 
 
+def asked_at(host: str) -> str:
+    """Where this machine asks who listens on an address: one that means all addresses is no target.
+
+    Args:
+        host: as METRICS_HOST or API_HOST has it.
+
+    Returns:
+        A host as URLs want it: that of IPv6 in brackets.
+    """
+    bare = host.strip("[]")
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bare, bare)  # noqa: S104 (read, not listened on)
+    return f"[{host}]" if ":" in host else host
+
+
 def anything(text: str) -> str:
     """Whatever stands there."""
     return text

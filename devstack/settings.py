@@ -19,7 +19,8 @@ def development_settings(directory: Path) -> dict[str, str]:
     """Variables for the roles, without those that are set.
 
     HTTP deliveries may reach this machine, secrets can be kept, and whoever is logged in stays so
-    over a restart: by keys that are made once and stay in the data directory.
+    over a restart: by keys that are made once and stay in the data directory. Logs are for a
+    terminal.
 
     Args:
         directory: of the development servers' data.
@@ -30,6 +31,7 @@ def development_settings(directory: Path) -> dict[str, str]:
             directory / "encryption.key", lambda: Fernet.generate_key().decode()
         ),
         "SECRET_KEY": lambda: _kept(directory / "secret.key", get_random_secret_key),
+        "LOG_FORMAT": lambda: "text",
     }
     return {name: make() for name, make in made.items() if not env.is_set(name)}
 

@@ -13,6 +13,7 @@ import httpx
 from django.conf import settings
 
 from chronos_site import env
+from chronos_site.values import asked_at
 from devstack import process
 from devstack.accounts import make_accounts
 from devstack.etcd import Etcd
@@ -134,7 +135,6 @@ class Stack:
         environment = env.for_child(
             **self.exports,
             **development_settings(data_directory(self._values)),
-            LOG_FORMAT="text",
             PYTHONUNBUFFERED="1",
         )
         self._migrate(environment)
@@ -195,7 +195,7 @@ class Stack:
 
 
 def _url(host: str, port: int) -> str:
-    return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104 (only read)
+    return f"http://{asked_at(host)}:{port}"
 
 
 def _is_ok(url: str) -> bool:

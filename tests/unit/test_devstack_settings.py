@@ -31,6 +31,7 @@ def test_what_is_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("DELIVERY_ALLOWED_NETWORKS", "10.0.0.0/8")
     monkeypatch.setenv("ENCRYPTION_KEYS", "mine")
     monkeypatch.setenv("SECRET_KEY", "mine too")
+    monkeypatch.setenv("LOG_FORMAT", "json")
 
     assert development_settings(tmp_path) == {}
     assert list(tmp_path.iterdir()) == []

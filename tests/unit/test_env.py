@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chronos_site import env
 from chronos_site.config import Config, config_from
 from chronos_site.env import VARIABLES
-from chronos_site.values import parse_duration
+from chronos_site.values import asked_at, parse_duration
 from jobs.errors import ConfigError
 
 
@@ -257,3 +257,18 @@ def test_a_child_gets_this_processs_variables_and_the_changes(
     assert env.read()["API_PORT"] == 1
     assert env.is_set("METRICS_PORT")
     assert not env.is_set("RETENTION_DLQ")
+
+
+@pytest.mark.parametrize(
+    ("listens", "asked"),
+    [
+        ("0.0.0.0", "127.0.0.1"),  # noqa: S104 - nothing listens here
+        ("::", "[::1]"),
+        ("[::]", "[::1]"),
+        ("::1", "[::1]"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("chronos.example.com", "chronos.example.com"),
+    ],
+)
+def test_who_listens_everywhere_is_asked_on_this_machine(listens: str, asked: str) -> None:
+    assert asked_at(listens) == asked
