@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, path, reverse
 
 from jobs.dashboard.accounts import with_rules
+from jobs.dashboard.login import LoginForm
 from jobs.dashboard.page import access
 from jobs.dashboard.rights import Right
 
@@ -22,7 +23,7 @@ class ChronosSite(AdminSite):
     site_header = "Chronos"
     index_title = "Users and members"
     site_url = None
-    login_form = AuthenticationForm
+    login_form = LoginForm
     enable_nav_sidebar = False
 
     def has_permission(self, request: HttpRequest) -> bool:
@@ -39,6 +40,13 @@ class ChronosSite(AdminSite):
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:  # type: ignore[override]
         return redirect("admin:overview")
+
+    def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        answer = super().login(request, extra_context)
+        form = (getattr(answer, "context_data", None) or {}).get("form")
+        if getattr(form, "is_refused", False):
+            answer.status_code = HTTPStatus.TOO_MANY_REQUESTS
+        return answer
 
     def register(
         self, model_or_iterable: Any, admin_class: type[Any] | None = None, **options: Any

@@ -56,6 +56,9 @@ PAGE_UNAVAILABLE: Final = Event("page.unavailable", WARNING, "the same as reques
 MEMBERSHIP_UNREADABLE: Final = Event(
     "membership.unreadable", WARNING, "a user's rights were edited into something that is none"
 )
+LOGIN_REFUSED: Final = Event(
+    "login.refused", WARNING, "too many failed logins for `user` from `address`; once in a window"
+)
 
 # Scheduler and fan-out worker
 LEADER_ELECTED: Final = Event("leader.elected", INFO, "this scheduler leads; `term`")

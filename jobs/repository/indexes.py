@@ -277,6 +277,10 @@ BULK_OPERATIONS: Final = (
     # Whose turn it is. Only those that go on have one.
     IndexModel([("turnAt", ASCENDING)], name=TURN, sparse=True),
 )
+LOGIN_ATTEMPTS: Final = (
+    # A window that is over counts no more; it is deleted within a minute.
+    IndexModel([("expiresAt", ASCENDING)], name="expiry", expireAfterSeconds=0),
+)
 COLLECTIONS: Final[Mapping[str, Sequence[IndexModel]]] = {
     "jobs": JOBS,
     "nodes": NODES,
@@ -287,6 +291,7 @@ COLLECTIONS: Final[Mapping[str, Sequence[IndexModel]]] = {
     "audit_log": AUDIT_LOG,
     "bulk_operations": BULK_OPERATIONS,
     "statistics": STATISTICS,
+    "login_attempts": LOGIN_ATTEMPTS,
 }
 OBSOLETE: Final = ("due",)
 """Of earlier versions. A changed index gets a new name, so that it is there before the old goes."""
