@@ -8,7 +8,7 @@ from typing import Final
 from chronos_site.config import BrokerConfig
 from jobs.broker.cluster import Cluster, Topic
 from jobs.broker.topics import topics_for
-from jobs.doctor.finding import Finding, fail, ok, warn
+from jobs.doctor.finding import Finding, fail, listed, ok, warn
 from jobs.messages import DLQ_TOPIC, TRIGGERS_TOPIC, dispatch_topic
 
 _PATIENCE: Final = 5.0
@@ -37,7 +37,7 @@ def examine(
         yield ok(f"brokers: {brokers}")
     wanted = topics_for(job_types)
     if absent := [name for name in wanted if name not in topics]:
-        yield fail(f"topics are missing: {', '.join(absent)}", _MIGRATE)
+        yield fail(f"topics are missing: {listed(absent)}", _MIGRATE)
     there = {name: topics[name] for name in wanted if name in topics}
     if there:
         yield ok(f"topics: {len(there)}, {_shapes(there)}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from jobs.doctor.finding import Finding, examined, fail, ok, warn
+from jobs.doctor.finding import Finding, examined, fail, listed, ok, warn
 from jobs.errors import StoreRefused
 from jobs.repository import Repository
 
@@ -15,7 +15,6 @@ _OLDEST: Final = (6, 0)
 _LAG: Final = timedelta(seconds=10)
 _CLOCK: Final = timedelta(seconds=1)
 _OPLOG: Final = timedelta(hours=24)
-_SHOWN: Final = 10
 
 
 def examine(repository: Repository) -> Iterator[Finding]:
@@ -118,35 +117,30 @@ def _indexes(repository: Repository) -> Iterator[Finding]:
     state = repository.facts.indexes()
     migrate = "Run: python manage.py migrate"
     if state.missing:
-        yield fail(f"indexes are missing: {_list(state.missing)}", migrate)
+        yield fail(f"indexes are missing: {listed(state.missing)}", migrate)
     else:
         yield ok("all indexes are there")
         yield from _fields(repository)
     if state.building:
-        yield warn(f"indexes are being built: {_list(state.building)}", "Wait until they are.")
+        yield warn(f"indexes are being built: {listed(state.building)}", "Wait until they are.")
     if state.changed:
         yield fail(
-            f"indexes with other keys than ours: {_list(state.changed)}",
+            f"indexes with other keys than ours: {listed(state.changed)}",
             f"Drop them. {migrate}",
         )
     if state.extra:
         yield warn(
-            f"indexes that Chronos does not use: {_list(state.extra)}",
+            f"indexes that Chronos does not use: {listed(state.extra)}",
             "Drop them if nothing of yours needs them: each costs every write.",
         )
 
 
 def _fields(repository: Repository) -> Iterator[Finding]:
     if unknown := repository.facts.unknown_fields():
-        listed = _list([f"{name} ({count})" for name, count in unknown.items()])
+        counted = listed([f"{name} ({count})" for name, count in unknown.items()])
         yield warn(
-            f"the newest jobs have fields that Chronos does not know: {listed}",
+            f"the newest jobs have fields that Chronos does not know: {counted}",
             "They were written by hand or by a newer version: upgrade this one, or remove them.",
         )
     else:
         yield ok("the newest jobs have no field that Chronos does not know")
-
-
-def _list(names: tuple[str, ...] | list[str]) -> str:
-    rest = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Final
 
 from chronos_site import VERSION
-from jobs.doctor.finding import Finding, ok, warn
+from jobs.doctor.finding import Finding, listed, ok, warn
 from jobs.lifecycle import Status
 from jobs.repository import Repository
-from jobs.repository.nodes import Seen
+from jobs.repository.nodes import Seen, processes
 
 _ALIVE: Final = timedelta(seconds=10)
 """Five reports that did not come."""
@@ -25,27 +25,30 @@ _LACKS: Final = {
 
 def live(repository: Repository) -> list[Seen]:
     """The processes that reported lately."""
-    return repository.nodes.seen(since=repository.clock.now() - _ALIVE)
+    return repository.nodes.seen(since=repository.clock.now() - _ALIVE, limit=_COUNTED)
 
 
 def executors_by_type(seen: Sequence[Seen]) -> Mapping[str, int]:
     """How many executors serve each type."""
     nodes = [each.node for each in seen if each.node.role == "executor"]
-    return Counter(name for node in nodes for name in node.job_types)
+    return Counter(name for node in nodes for name in set(node.job_types))
 
 
 def examine(repository: Repository, seen: Sequence[Seen], *, fans_out: bool) -> Iterator[Finding]:
     """What the register says, and how many dead letters there are."""
-    nodes = [each.node for each in seen]
+    nodes = processes(each.node for each in seen)
     counts = Counter(node.role for node in nodes)
     if counts:
-        yield ok(
-            "live: " + ", ".join(f"{count} × {role}" for role, count in sorted(counts.items()))
+        yield ok("live: " + listed([f"{n} × {role}" for role, n in sorted(counts.items())]))
+    if len(seen) == _COUNTED:
+        yield warn(
+            f"{_COUNTED} processes or more report: no more than these are looked at",
+            "If so many do not run, somebody writes to the collection nodes: look at it.",
         )
     versions = {each.version or "unknown" for each in seen}
     if versions - {VERSION}:
         yield warn(
-            f"versions of Chronos: {', '.join(sorted(versions))}; this is {VERSION}",
+            f"versions of Chronos: {listed(sorted(versions))}; this is {VERSION}",
             "End the upgrade: all roles should have the same.",
         )
     elif versions:

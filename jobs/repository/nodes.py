@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -30,6 +30,8 @@ _READABLE = {
 
 _SHOWN_NUMBERS: Final = ("slots", "busy", "term", "shards")
 _MOST: Final = 500
+DELIVERING: Final = "-delivery"
+"""What an executor that also runs handlers appends to its name where it makes deliveries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,16 @@ class Seen:
     """Of Chronos, as it says itself; None: it is from before it did."""
 
 
+def processes(nodes: Iterable[Node]) -> list[Node]:
+    """One of each process: an executor of handlers and deliveries stands twice in the register."""
+    by_name = {(node.role, node.name): node for node in nodes}
+    return [
+        node
+        for (role, name), node in by_name.items()
+        if not (name.endswith(DELIVERING) and (role, name.removesuffix(DELIVERING)) in by_name)
+    ]
+
+
 class NodeStore:
     """The register of live processes."""
 
@@ -99,14 +111,14 @@ class NodeStore:
         return [_node(document) for document in self._nodes.find(query)]
 
     @outages_named()
-    def seen(self, *, since: datetime) -> list[Seen]:
-        """The processes of all roles that reported since an instant, the latest first, at most 500.
+    def seen(self, *, since: datetime, limit: int = _MOST) -> list[Seen]:
+        """The processes of all roles that reported since an instant, the latest first.
 
         Those that left in good order are not among them; one that was killed is forgotten after a
         day.
         """
         query = {"seenAt": {"$gte": since}, **_READABLE}
-        found = self._nodes.find(query, limit=_MOST).sort("seenAt", DESCENDING)
+        found = self._nodes.find(query, limit=limit).sort("seenAt", DESCENDING)
         return [
             Seen(_node(document), document["seenAt"], _version(document))
             for document in found

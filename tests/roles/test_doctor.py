@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +25,7 @@ from devstack.mongo import Mongod
 from devstack.process import accepts
 from devstack.redis import Redis
 from jobs.broker.topics import ensure_topics, topics_for
-from jobs.doctor import kafka, mongodb
+from jobs.doctor import kafka, mongodb, roles
 from jobs.doctor.finding import Finding, Level
 from jobs.registry import known_types
 from jobs.repository import Repository
@@ -48,6 +48,11 @@ def doctor(config: Config) -> tuple[int, dict[str, list[dict[str, Any]]]]:
     return status, json.loads(output.getvalue())["parts"]
 
 
+def alive_for_long(repo: Repository) -> datetime:
+    """When to have reported, so as to be alive however long the doctor takes."""
+    return repo.clock.now() + timedelta(minutes=1)
+
+
 def levels(part: list[dict[str, Any]]) -> set[str]:
     return {finding["level"] for finding in part}
 
@@ -64,7 +69,7 @@ def provisioned(chronos_config: Config, repo: Repository) -> Config:
 
 
 def test_servers_that_are_well_fail_nothing(provisioned: Config, repo: Repository) -> None:
-    now = repo.clock.now()
+    now = alive_for_long(repo)
     for role in ("executor", "reaper"):
         repo.nodes.report(Node(role, role, now, ("noop",)), now=now)
     repo.nodes.report(Node("one", "scheduler", now, term=7), now=now)
@@ -184,7 +189,7 @@ def test_a_register_without_roles_is_a_warning(provisioned: Config, repo: Reposi
 def test_roles_of_another_version_are_a_warning(
     provisioned: Config, repo: Repository, mongo_server: Mongod
 ) -> None:
-    now = repo.clock.now()
+    now = alive_for_long(repo)
     for name in ("earlier", "later"):
         repo.nodes.report(Node(name, "reaper", now), now=now)
     client: MongoClient[dict[str, Any]] = MongoClient(mongo_server.location)
@@ -196,6 +201,52 @@ def test_roles_of_another_version_are_a_warning(
     found = [finding["text"] for finding in doctor(provisioned)[1]["Roles"]]
 
     assert any(text.startswith("versions of Chronos: 7.0.0, unknown; this is") for text in found)
+
+
+def test_an_executor_of_handlers_and_deliveries_is_one_process(
+    provisioned: Config, repo: Repository
+) -> None:
+    now = repo.clock.now()
+    for name in ("one", "one-delivery", "other-delivery"):
+        repo.nodes.report(Node(name, "executor", now, (name,)), now=now)
+
+    found = [finding["text"] for finding in doctor(provisioned)[1]["Roles"]]
+
+    assert "live: 2 × executor" in found
+
+
+def test_processes_that_nobody_can_count_are_said(
+    provisioned: Config, repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roles, "_COUNTED", 3)
+    now = repo.clock.now()
+    for number in range(4):
+        repo.nodes.report(Node(f"r{number}", "reaper", now), now=now)
+
+    found = [finding["text"] for finding in doctor(provisioned)[1]["Roles"]]
+
+    assert "live: 3 × reaper" in found
+    assert "3 processes or more report: no more than these are looked at" in found
+
+
+def test_what_was_written_by_hand_reaches_the_terminal_spelled_out(
+    provisioned: Config, repo: Repository, mongo_server: Mongod
+) -> None:
+    now, output = repo.clock.now(), StringIO()
+    repo.nodes.report(Node("evil\x1b]0;owned\x07", "scheduler", now, term=7), now=now)
+    for number in range(12):
+        role = f"{number:02} \x1b[2J\r\n\u202e" + "x" * 10_000
+        repo.nodes.report(Node(f"n{number}", role, now), now=now)
+
+    with override_settings(CHRONOS=provisioned):
+        call_command("doctor", stdout=output)
+
+    shown = output.getvalue()
+    assert "evil\\x1b]0;owned\\x07 leads, term 7" in shown
+    assert "1 × 00 \\x1b[2J\\r\\n\\u202exx" in shown
+    assert "and 3 more" in shown
+    assert all(character.isprintable() or character == "\n" for character in shown)
+    assert max(map(len, shown.splitlines())) < 5_000
 
 
 def test_a_redis_that_may_drop_the_leaders_key_is_a_warning(

@@ -19,6 +19,7 @@ from jobs.delivery.config import DELIVERY_TYPES
 from jobs.errors import ConfigError
 from jobs.loop import persist
 from jobs.registry import handlers
+from jobs.repository.nodes import DELIVERING
 from jobs.role_command import Duty, RoleCommand
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _pools(wanted: Sequence[str], duty: Duty, settings: ExecutorConfig) -> dict[
     if handled:
         pools[duty.name] = handler_pool(handled, settings.concurrency)
     if delivered:
-        name = f"{duty.name}-delivery" if handled else duty.name
+        name = duty.name + DELIVERING if handled else duty.name
         allow_open_files(duty.config.delivery.concurrency)
         pools[name] = delivery_pool(
             delivered,

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from jobs.doctor import election, kafka, mongodb, roles
-from jobs.doctor.finding import Examination, Finding, Level, examined
+from jobs.doctor.finding import Examination, Finding, Level, examined, printable
 from jobs.errors import ChronosError, StoreUnavailable
 from jobs.registry import known_types
 from jobs.repository import Repository
@@ -69,9 +69,9 @@ class Command(BaseCommand):
             self.stdout.write(name)
             for each in part:
                 style = getattr(self.style, _STYLES[each.level])
-                self.stdout.write(f"  {style(f'{each.level:<4}')}  {each.text}")
+                self.stdout.write(f"  {style(f'{each.level:<4}')}  {printable(each.text)}")
                 if each.remedy:
-                    self.stdout.write(f"        {each.remedy}")
+                    self.stdout.write(f"        {printable(each.remedy)}")
 
 
 def _examine(
