@@ -72,7 +72,8 @@ def dead_letters(request: PageRequest) -> HttpResponse:
             "rows": [_row(letter) for letter in listed.jobs],
             **way_on(request, listed),
         }
-    return page(request, "dashboard/dead_letters.html", "Dead letters", context)
+    status = 422 if asked.problems else 200
+    return page(request, "dashboard/dead_letters.html", "Dead letters", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

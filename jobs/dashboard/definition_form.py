@@ -90,10 +90,10 @@ def definition_new(request: PageRequest) -> HttpResponse:
         document = _document(request.POST, ("name", "tenantId", "jobType"))
         made = use_cases().definitions.create(document, by=access(request).author)
     except InvalidJob as exc:
-        return _form(request, "New definition", texts, exc.field, sentence(exc), status=400)
+        return _form(request, "New definition", texts, exc.field, sentence(exc), status=422)
     except DefinitionExists:
         problem = "The tenant has a definition of this name already."
-        return _form(request, "New definition", texts, "name", problem, status=409)
+        return _form(request, "New definition", texts, "name", problem, status=422)
     messages.success(request, f"The definition {made.name} is stored.")
     return redirect(address_of(made.tenant_id, made.name))
 
@@ -118,7 +118,7 @@ def definition_edit(request: PageRequest) -> HttpResponse:
         )
     except InvalidJob as exc:
         return _form(
-            request, title, texts, exc.field, sentence(exc), version=version, old=old, status=400
+            request, title, texts, exc.field, sentence(exc), version=version, old=old, status=422
         )
     except VersionMismatch as exc:
         return _form(request, title, texts, "", sentence(exc), version=version, old=old, status=409)
@@ -158,7 +158,7 @@ def _form(
         "problem": problem if at not in known else "",
         "version": version,
         "old": old,
-        "is_conflict": status == 409 and old is not None,
+        "is_conflict": status == 409,
         "tenants": None if tenants is None else sorted(tenants),
         "job_types": sorted(use_cases().job_types),
     }

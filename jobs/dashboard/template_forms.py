@@ -129,7 +129,7 @@ def template_edit(request: PageRequest, id: ObjectId) -> HttpResponse:
     if request.method != "POST":
         return _form(request, title, _filled(_EDITABLE, stored), template, version)
     document, fields = _document_of(_filled(_EDITABLE, _typed(request)))
-    problem = ""
+    problem, is_stale = "", False
     if not any(field.error for field in fields) and "preview" not in request.POST:
         try:
             use_cases().templates.edit(id, document, version=version, by=access(request).author)
@@ -144,11 +144,11 @@ def template_edit(request: PageRequest, id: ObjectId) -> HttpResponse:
                 " again to replace it."
             )
             fields = [_compared(field, stored) for field in fields]
-            version = version_of(template)
+            version, is_stale = version_of(template), True
         else:
             messages.success(request, "Saved.")
             return redirect("admin:template", id)
-    return _form(request, title, fields, template, version, problem=problem)
+    return _form(request, title, fields, template, version, problem=problem, is_stale=is_stale)
 
 
 @require_safe
@@ -166,6 +166,7 @@ def _form(
     version: str = "",
     *,
     problem: str = "",
+    is_stale: bool = False,
 ) -> HttpResponse:
     typed = {field.name: field.value for field in fields}
     is_wrong = bool(problem) or any(field.error for field in fields)
@@ -180,9 +181,8 @@ def _form(
         "tenants": sorted(tenants or ()),
         **_preview(typed),
     }
-    return page(
-        request, "dashboard/template_form.html", title, context, status=422 if is_wrong else 200
-    )
+    status = 409 if is_stale else 422 if is_wrong else 200
+    return page(request, "dashboard/template_form.html", title, context, status=status)
 
 
 def _preview(typed: Mapping[str, str]) -> dict[str, Any]:

@@ -92,6 +92,18 @@ def test_a_group_leads_to_its_dead_letters(pages: Services) -> None:
     assert "order 17" not in text_of(answer)
 
 
+def test_what_cannot_be_read_is_said_beside_its_field(pages: Services) -> None:
+    dead(pages)
+
+    answer = browser_of("root").get(PATH, {"since": "noon", "text": "kept"})
+
+    assert answer.status_code == 422
+    assert "The filter cannot be used, so nothing is shown." in text_of(answer)
+    fields = elements_of(answer, "input")
+    assert [each["value"] for each in fields if "aria-invalid" in each] == ["noon"]
+    assert "kept" in [each.get("value") for each in fields]
+
+
 def test_a_look_through_errors_says_how_far_it_came_and_goes_on(
     pages: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -200,7 +200,7 @@ def test_an_error_stands_beside_its_field_and_what_was_written_stays(
 ) -> None:
     answer = browser_of("root").post(NEW, filled(**{"description": "stays", field: text}))
 
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert error in text_of(answer)
     assert error_beside(answer, field)
     assert "stays" in text_of(answer)
@@ -211,7 +211,7 @@ def test_a_name_that_is_taken_is_said_beside_it(pages: Services) -> None:
 
     answer = browser_of("ada", a="admin").post(NEW, filled())
 
-    assert answer.status_code == 409
+    assert answer.status_code == 422
     assert "has a definition of this name already" in text_of(answer)
 
 

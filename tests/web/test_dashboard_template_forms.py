@@ -130,7 +130,7 @@ def test_of_two_who_edit_the_second_is_told_and_loses_nothing(pages: Services) -
 
     late = browser.post(path_of(template, "edit"), form | {"priority": "9", "tags": "z"})
 
-    assert late.status_code == 422
+    assert late.status_code == 409
     assert "Somebody else has edited the template" in text_of(late)
     assert "Now stored: 8" in text_of(late)
     assert (value_of(late, "priority"), value_of(late, "tags")) == ("9", "z")
