@@ -6,7 +6,6 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from jobs.lifecycle import Job, Status
 from jobs.repository import Repository
 from tests.guide import example
 from tests.processes import RoleProcess
-from tests.waiting import wait_for
+from tests.waiting import ANSWER_SECONDS, wait_for
 
 ORDERS = '''
 """A handler that uses the project's own database."""
@@ -95,7 +94,7 @@ def test_a_project_runs_the_handlers_of_its_apps(
     password = account.wait_for_line("Password: ").removeprefix("Password: ")
     assert account.wait() == 0
 
-    with httpx.Client(base_url=api, trust_env=False) as client:
+    with httpx.Client(base_url=api, trust_env=False, timeout=ANSWER_SECONDS) as client:
         ids = {
             job_type: client.post("/jobs", json=_job(job_type, payload)).json()["id"]
             for job_type, payload in payloads.items()
@@ -106,7 +105,7 @@ def test_a_project_runs_the_handlers_of_its_apps(
     def all_over() -> bool:
         return all(_read(repo, job_id).status is Status.COMPLETED for job_id in ids.values())
 
-    wait_for(all_over, deadline=timedelta(seconds=60))
+    wait_for(all_over)
     results = {job_type: _read(repo, job_id).result for job_type, job_id in ids.items()}
     assert results == {
         "import-prices": '{"rows": 2}',

@@ -20,7 +20,7 @@ from tests.processes import RoleProcess
 from tests.waiting import wait_for
 
 StartRole = Callable[..., RoleProcess]
-BENCH_PATIENCE = timedelta(seconds=150)
+BENCH_PATIENCE = timedelta(seconds=240)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_jobs_that_do_not_end_in_time_are_a_failure(
 def test_an_api_that_goes_away_is_told(
     api: RoleProcess, start_role: StartRole, store_config: StoreConfig
 ) -> None:
-    loadtest = start_role("loadtest", "--rate=20", "--duration=3s", "--wait=1s")
+    loadtest = start_role("loadtest", "--rate=20", "--duration=6s", "--wait=1s")
     client: MongoClient[dict[str, Any]] = MongoClient(store_config.uri)
     with client:
         jobs = client[store_config.database]["jobs"]
@@ -136,7 +136,6 @@ def test_what_cannot_be_tested_is_one_sentence(api: RoleProcess, start_role: Sta
         assert "Traceback" not in loadtest.output
 
 
-@pytest.mark.timeout(180)
 def test_bench_measures_on_a_stack_of_its_own_and_leaves_nothing(tmp_path: Path) -> None:
     environment = env.for_child(
         DJANGO_SETTINGS_MODULE="chronos_site.settings", DEVSTACK_DIR=str(tmp_path / "devstack")

@@ -24,7 +24,7 @@ from jobs.errors import BrokerUnavailable
 from jobs.messages import Message, dispatch_topic
 from jobs.repository import Repository
 from tests.processes import RoleProcess
-from tests.waiting import wait_for
+from tests.waiting import ANSWER_SECONDS, wait_for
 
 Start = Callable[..., RoleProcess]
 
@@ -39,9 +39,13 @@ class GenerousKafka(Kafka):
         return super().properties().replace(f"{given}false", f"{given}true")
 
     def topics(self) -> set[str]:
-        found = AdminClient({"bootstrap.servers": self.address}).list_topics(timeout=10).topics
+        admin = AdminClient({"bootstrap.servers": self.address})
         # Kafka's own begin so.
-        return {name for name in found if not name.startswith("__")}
+        return {
+            name
+            for name in admin.list_topics(timeout=ANSWER_SECONDS).topics
+            if not name.startswith("__")
+        }
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +150,7 @@ def test_a_topic_that_is_missing_is_made_by_none_of_our_clients(
     before = generous.topics()
     receipts: list[Receipt] = []
     publisher = Publisher(config, "one")
-    outbox = Outbox(config, "two", timeout=timedelta(seconds=3))
+    outbox = Outbox(config, "two", timeout=timedelta(seconds=12))
     subscription = Subscription(config, "never-made", "three")
 
     assert publisher.publish([Message(ABSENT, b"{}")]) == [0]

@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ from tests.secured import (
     SecuredKafka,
     SecuredMongod,
 )
-from tests.waiting import wait_for
+from tests.waiting import ANSWER_SECONDS, wait_for
 
 WRONG: Final = "wrong-word"
 
@@ -151,6 +151,7 @@ def test_jobs_run_from_the_request_to_their_end(
             f"{api}/jobs",
             json={"tenantId": "acme", "scheduledAt": now, "idempotencyKey": job["jobType"], **job},
             trust_env=False,
+            timeout=ANSWER_SECONDS,
         ).json()
         for job in (
             {"jobType": "test-record", "payload": {"file": str(tmp_path / "record")}},
@@ -159,7 +160,8 @@ def test_jobs_run_from_the_request_to_their_end(
     ]
 
     def status(job: dict[str, str]) -> str:
-        return str(httpx.get(f"{api}/jobs/{job['id']}", trust_env=False).json()["status"])
+        answer = httpx.get(f"{api}/jobs/{job['id']}", trust_env=False, timeout=ANSWER_SECONDS)
+        return str(answer.json()["status"])
 
     wait_for(
         lambda: [status(job) for job in submitted] == ["completed", "completed"],
@@ -261,7 +263,6 @@ def test_a_standby_leads_although_its_token_ran_out_while_it_waited(secured: Sec
     config = ElectionConfig(
         "etcd",
         (secured.etcd.address,),
-        timedelta(seconds=1),
         database="tokens",
         security=secured.etcd_security,
     )
