@@ -141,8 +141,7 @@ class Firing:
             try:
                 result.append(refreshed(template, definitions))
             except InvalidJob as exc:
-                self._repository.templates.dead_letter(template.id, reason=str(exc), now=now)
-                CRON_INVALID.inc()
+                self._dead_letter(template, exc, now)
         return result
 
     def _plans(
@@ -191,10 +190,15 @@ class Firing:
             CRON_INVALID.inc()
             return False
 
+    def _dead_letter(self, template: Job, problem: InvalidJob, now: datetime) -> None:
+        if self._repository.templates.dead_letter(
+            template.id, reason=str(problem), now=now, seen_at=template.updated_at
+        ):
+            CRON_INVALID.inc()
+
     def _plan(self, template: Job, now: datetime) -> Plan | None:
         try:
             return plan(template, now=now, grace=self._grace)
         except InvalidCron as exc:
-            self._repository.templates.dead_letter(template.id, reason=str(exc), now=now)
-            CRON_INVALID.inc()
+            self._dead_letter(template, exc, now)
             return None

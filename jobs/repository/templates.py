@@ -7,7 +7,7 @@ from collections.abc import Collection as AnyCollection
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from bson import ObjectId
 from pymongo import UpdateOne
@@ -23,7 +23,7 @@ from jobs.repository.outages import outages_named
 
 logger = logging.getLogger(__name__)
 
-_PENDING = {"status": str(Status.PENDING), KIND: TEMPLATE}
+_PENDING: Final[dict[str, Any]] = {"status": str(Status.PENDING), KIND: TEMPLATE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,8 @@ class TemplateStore:
             try:
                 templates.append(from_document(document))
             except UnreadableJob as exc:
-                self.dead_letter(document["_id"], reason=str(exc), now=now)
+                seen_at = document.get("updatedAt")
+                self.dead_letter(document["_id"], reason=str(exc), now=now, seen_at=seen_at)
         return templates
 
     @outages_named()
@@ -114,11 +115,27 @@ class TemplateStore:
         return self._jobs.bulk_write(statements, ordered=False).matched_count
 
     @outages_named()
-    def dead_letter(self, template_id: ObjectId, *, reason: str, now: datetime) -> bool:
-        """pending → dlq for a template that can no longer be fired."""
+    def dead_letter(
+        self, template_id: ObjectId, *, reason: str, now: datetime, seen_at: object = None
+    ) -> bool:
+        """pending → dlq for a template that can no longer be fired.
+
+        Args:
+            template_id: which.
+            reason: why, in words.
+            now: aware UTC.
+            seen_at: its `updatedAt` when that was found, so that one that somebody has mended
+                meanwhile goes on; None: whenever.
+
+        Returns:
+            False: it was moved or changed meanwhile.
+        """
+        which = {**_PENDING, "_id": template_id}
+        if seen_at is not None:
+            which["updatedAt"] = seen_at
+        moved = self._jobs.update_one(which, dead_letter_change(reason, self._retention, now))
+        if not moved.modified_count:
+            return False
         extra = events.TEMPLATE_DEAD(job_id=str(template_id), error=reason)
-        logger.error("dead-lettering a template: %s", reason, extra=extra)
-        moved = self._jobs.update_one(
-            {**_PENDING, "_id": template_id}, dead_letter_change(reason, self._retention, now)
-        )
-        return moved.modified_count == 1
+        logger.error("dead-lettered a template: %s", reason, extra=extra)
+        return True
