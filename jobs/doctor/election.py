@@ -17,6 +17,10 @@ _PATIENCE: Final = 3.0
 # docs/decisions/0005: earlier ones let a member that was stopped revoke a lease that was renewed.
 _FIXED: Final = {(3, 4): 31, (3, 5): 13}
 _BRING_BACK: Final = "Start it, or bring it back; else"
+_MAKE_ROOM: Final = (
+    "Its quota is used up, and it takes no more: etcdctl compact, defrag, then alarm disarm. "
+    "--auto-compaction-retention=1h keeps it small."
+)
 _REFUSED: Final = "Check ETCD_USERNAME, ETCD_PASSWORD and the user's rights."
 
 
@@ -58,7 +62,9 @@ def _member(client: httpx.Client, url: str, endpoint: str, security: EtcdSecurit
     # 503 without a quorum.
     health = client.get(f"{url}/health").json()
     if str(health["health"]).lower() != "true":
-        return fail(f"{endpoint}: version {version}, without a leader", "Bring the others back.")
+        reason = str(health.get("reason") or "without a leader")
+        remedy = _MAKE_ROOM if "NOSPACE" in reason else "Bring the others back."
+        return fail(f"{endpoint}: version {version}, not healthy: {reason}", remedy)
     if security.username is not None:
         user = {"name": security.username, "password": security.password}
         answer = client.post(f"{url}/v3/auth/authenticate", json=user)

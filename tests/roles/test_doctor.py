@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -13,6 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import pytest
 from django.conf import settings
 from django.core.management import call_command
@@ -21,11 +23,13 @@ from pymongo import MongoClient
 from redis import Redis as Client
 
 from chronos_site.config import BrokerConfig, Config, ElectionConfig, StoreConfig
+from devstack.etcd import Etcd
 from devstack.mongo import Mongod
 from devstack.process import accepts
 from devstack.redis import Redis
 from jobs.broker.topics import ensure_topics, topics_for
 from jobs.doctor import kafka, mongodb, roles
+from jobs.doctor.election import examine_etcd
 from jobs.doctor.finding import Finding, Level
 from jobs.registry import known_types
 from jobs.repository import Repository
@@ -121,6 +125,33 @@ def test_what_answers_and_is_no_etcd_may_speak_tls(
 
     assert finding["level"] == "fail"
     assert finding["remedy"].startswith("Check ETCD_ENDPOINTS, ETCD_TLS_CA")
+
+
+class SmallEtcd(Etcd):
+    """An etcd whose quota the first large value uses up."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--quota-backend-bytes=65536"]
+
+
+def test_an_etcd_that_is_full_says_so(tmp_path: Path) -> None:
+    etcd = SmallEtcd(tmp_path / "etcd", binary=settings.ENV["ETCD_BIN"])
+    etcd.start()
+    try:
+        etcd.wait_ready()
+        large = b64encode(bytes(100_000)).decode()
+        httpx.post(
+            f"http://{etcd.address}/v3/kv/put",
+            json={"key": "aw==", "value": large},
+            trust_env=False,
+        )
+
+        [finding] = examine_etcd(ElectionConfig("etcd", (etcd.address,)))
+    finally:
+        etcd.kill()
+
+    assert finding.text.endswith("not healthy: ALARM NOSPACE")
+    assert "alarm disarm" in (finding.remedy or "")
 
 
 def test_indexes_that_differ_are_named(provisioned: Config, mongo_server: Mongod) -> None:
