@@ -138,7 +138,9 @@ PRODUCER_RENEWED: Final = Event("kafka.producer_renewed", WARNING, "the old one 
 GROUP_LEFT_SILENTLY: Final = Event("kafka.left_silently", WARNING, "Kafka was away at the end")
 
 # Tracing, in any role
-SPANS_LOST: Final = Event("spans.lost", WARNING, "nobody takes them; nothing else suffers")
+SPANS_LOST: Final = Event(
+    "spans.lost", WARNING, "nobody takes them, or they cannot be made; nothing else suffers"
+)
 SPANS_TAKEN: Final = Event("spans.taken", INFO, "somebody takes them again")
 
 # Tools
