@@ -10,10 +10,27 @@ const isBusy = (region) => {
   return region.querySelector("details[open]") !== null;
 };
 
+const isRefresh = (event) =>
+  event.target.matches("[data-refreshes]") && event.detail.requestConfig.verb === "get";
+
 document.addEventListener("htmx:beforeRequest", (event) => {
+  if (!isRefresh(event)) return;
   const region = event.target;
-  const isTimer = region.matches("[data-refreshes]") && event.detail.requestConfig.verb === "get";
-  if (isTimer && (document.hidden || isBusy(region))) event.preventDefault();
+  region.classList.toggle("is-paused", isBusy(region));
+  if (document.hidden || isBusy(region)) {
+    event.preventDefault();
+    return;
+  }
+  const timer = setTimeout(() => region.classList.add("is-waiting"), 1000);
+  event.detail.xhr.addEventListener("loadend", () => {
+    clearTimeout(timer);
+    region.classList.remove("is-waiting");
+  });
+});
+
+// Somebody may have begun while the answer was on its way.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (isRefresh(event) && isBusy(event.target)) event.detail.shouldSwap = false;
 });
 
 const markStale = (event) => {
