@@ -29,7 +29,7 @@ from tests.waiting import wait_for
 Start = Callable[..., RoleProcess]
 Insert = Callable[..., list[Job]]
 
-PATIENCE = timedelta(seconds=90)
+PATIENCE = timedelta(seconds=180)
 DATABASE = "backed_up"
 
 

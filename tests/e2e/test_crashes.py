@@ -22,7 +22,7 @@ Insert = Callable[..., list[Job]]
 Documents = Collection[dict[str, Any]]
 CountByStatus = Callable[[list[Job]], Counter[str]]
 
-PATIENCE = timedelta(seconds=90)
+PATIENCE = timedelta(seconds=180)
 # By the lease of 4 s. Two more are promised, which tests/roles measures; here the machine is busy.
 FAILOVER = timedelta(seconds=20)
 CONCURRENCY = 8

@@ -21,14 +21,12 @@ from tests.processes import RoleProcess
 from tests.records import read_runs
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.timeout(240)
-
 Start = Callable[..., RoleProcess]
 Insert = Callable[..., list[Job]]
 CountByStatus = Callable[[list[Job]], Counter[str]]
 
-PATIENCE = timedelta(seconds=60)
-CLAIM_TIMEOUT = timedelta(seconds=3)
+PATIENCE = timedelta(seconds=120)
+CLAIM_TIMEOUT = timedelta(seconds=6)
 KAFKA_AWAY = timedelta(seconds=60)
 
 
@@ -87,7 +85,7 @@ def test_every_role_outlives_mongodb_and_kafka(
     ]
     templates = [insert(1, cron="* * * * *")[0] for _ in range(5)]
     # Orderly, also now: the second executor comes while Kafka is still away.
-    assert executor.terminate(timedelta(seconds=15)) == 0
+    assert executor.terminate() == 0
     executor = start("runexecutor", "--concurrency", "4")
     wait_for(lambda: time.monotonic() > back_at, deadline=2 * KAFKA_AWAY)
     statuses = count_by_status(during)
