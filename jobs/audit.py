@@ -61,6 +61,9 @@ class Action(StrEnum):
     USER_ADD = "user.add"
     USER_CHANGE = "user.change"
     USER_REMOVE = "user.remove"
+    GROUP_ADD = "group.add"
+    GROUP_CHANGE = "group.change"
+    GROUP_REMOVE = "group.remove"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,7 @@ class Entry:
     tenant_id: str
     """Of what it was done to; "" for what belongs to no tenant."""
     targets: tuple[str, ...]
-    """Ids of jobs, names of definitions: what it was done to."""
+    """Ids of jobs, names of definitions, users and groups: what it was done to."""
     before: Mapping[str, Any] = field(default_factory=dict)
     """What changed, as the API shows it (JSON values, secrets left out); empty for what is new."""
     after: Mapping[str, Any] = field(default_factory=dict)

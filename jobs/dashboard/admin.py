@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from jobs.audit import Action
-from jobs.dashboard.accounts import record, shown
+from jobs.dashboard.account_log import record, shown_member
 from jobs.dashboard.models import TenantMember
 from jobs.dashboard.page import access
 from jobs.dashboard.rights import Right
@@ -124,12 +124,17 @@ class TenantMemberAdmin(_ModelAdmin):
         )
 
     def save_model(self, request: HttpRequest, obj: TenantMember, form: Any, change: bool) -> None:
-        before = shown(TenantMember.objects.get(pk=obj.pk)) if change else {}
+        before = shown_member(TenantMember.objects.get(pk=obj.pk)) if change else None
         super().save_model(request, obj, form, change)
         action = Action.MEMBER_CHANGE if change else Action.MEMBER_ADD
-        record(request, action, obj.user, tenant=obj.tenant, before=before, after=shown(obj))
+        _record(request, action, obj, before=before, after=shown_member(obj))
 
     def delete_model(self, request: HttpRequest, obj: TenantMember) -> None:
-        before = shown(obj)
+        before = shown_member(obj)
         super().delete_model(request, obj)
-        record(request, Action.MEMBER_REMOVE, obj.user, tenant=obj.tenant, before=before)
+        _record(request, Action.MEMBER_REMOVE, obj, before=before)
+
+
+def _record(request: HttpRequest, action: Action, member: TenantMember, **changes: Any) -> None:
+    name = member.user.get_username()
+    record(access(request).author, action, name, tenant=member.tenant, **changes)

@@ -46,6 +46,9 @@ _ACTIONS: Final[Mapping[Action, str]] = {
     Action.USER_ADD: "added a user",
     Action.USER_CHANGE: "changed a user",
     Action.USER_REMOVE: "removed a user",
+    Action.GROUP_ADD: "added a group",
+    Action.GROUP_CHANGE: "changed a group",
+    Action.GROUP_REMOVE: "removed a group",
 }
 
 
@@ -78,7 +81,7 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """What was acted on: job, template, definition, bulk, member."""
+        """What was acted on: job, template, definition, bulk, member, user, group."""
         return self.entry.action.partition(".")[0]
 
 

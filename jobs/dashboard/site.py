@@ -10,7 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, path, reverse
 
-from jobs.dashboard.accounts import with_rules
+from jobs.audit import Action
+from jobs.dashboard.account_log import record
+from jobs.dashboard.accounts import ANOTHER_PASSWORD, with_rules
 from jobs.dashboard.login import LoginForm
 from jobs.dashboard.page import access
 from jobs.dashboard.rights import Right
@@ -46,6 +48,13 @@ class ChronosSite(AdminSite):
         form = (getattr(answer, "context_data", None) or {}).get("form")
         if getattr(form, "is_refused", False):
             answer.status_code = HTTPStatus.TOO_MANY_REQUESTS
+        return answer
+
+    def password_change(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:  # type: ignore[override]
+        answer = super().password_change(request, extra_context)
+        if request.method == "POST" and answer.status_code == HTTPStatus.FOUND:
+            author = access(request).author
+            record(author, Action.USER_CHANGE, author.name, after=ANOTHER_PASSWORD)
         return answer
 
     def register(

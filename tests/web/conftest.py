@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 from cryptography.fernet import Fernet
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.core.management.commands import migrate
@@ -74,8 +74,8 @@ def accounts_database(
 
 @pytest.fixture
 def pages(accounts_database: None, use_cases: Services) -> Services:
-    """The pages on the database of these tests: without users, members and sessions."""
-    for model in (TenantMember, User, Session):
+    """The pages on the database of these tests: without users, groups, members and sessions."""
+    for model in (TenantMember, User, Group, Session):
         model._base_manager.all().delete()
     return use_cases
 

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
+from jobs.audit import Action, Via
 from jobs.dashboard.models import TenantMember
 from jobs.services import Services
 
@@ -81,3 +82,24 @@ def test_a_membership_that_cannot_be_read_is_named(pages: Services, member: str)
 def test_a_name_that_no_user_can_have_is_refused(pages: Services) -> None:
     with pytest.raises(CommandError, match="valid username"):
         account("two words")
+
+
+def test_what_the_command_changes_is_in_the_log_without_the_password(
+    pages: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account("olga", "--member", "a:viewer")
+    account("olga", "--member", "a:viewer")
+    account("olga", "--member", "a:admin", "--superuser")
+    give(monkeypatch, "correct horse battery\n")
+    account("olga", "--password-stdin")
+
+    entries = pages.repository.audit_log.page(None, limit=10)[0]
+    assert {(entry.author.name, entry.author.via) for entry in entries} == {
+        ("manage.py account", Via.COMMAND)
+    }
+    password, member, more, let_in, made = entries
+    assert (made.action, made.targets) == (Action.USER_ADD, ("olga",))
+    assert (let_in.action, let_in.tenant_id) == (Action.MEMBER_ADD, "a")
+    assert more.after == {"is_superuser": True, "is_staff": True}
+    assert (member.before, member.after) == ({"role": "viewer"}, {"role": "admin"})
+    assert password.after == {"password": "another"}

@@ -14,9 +14,14 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
+from jobs.audit import Action, Author, Via
+from jobs.dashboard.account_log import record, shown_member, shown_user
+from jobs.dashboard.accounts import ANOTHER_PASSWORD
 from jobs.dashboard.models import Role, TenantMember
+from jobs.errors import StoreUnavailable
 
 _PASSWORD_BYTES: Final = 12
+_AUTHOR: Final = Author("manage.py account", Via.COMMAND)
 _CHANGES: Final = ("member", "superuser", "password_stdin")
 
 
@@ -28,6 +33,19 @@ def _membership(text: str) -> tuple[str, str]:
             f" {', '.join(Role.values)}"
         )
     return tenant, role
+
+
+def _let_in(user: Any, tenant: str, role: str) -> None:
+    member = TenantMember.objects.filter(user=user, tenant=tenant).first()
+    before = None if member is None else shown_member(member)
+    member = member or TenantMember(user=user, tenant=tenant)
+    member.role = role
+    member.save()
+    after = shown_member(member)
+    if before != after:
+        action = Action.MEMBER_ADD if before is None else Action.MEMBER_CHANGE
+        name = user.get_username()
+        record(_AUTHOR, action, name, tenant=tenant, before=before, after=after)
 
 
 class Command(BaseCommand):
@@ -57,7 +75,7 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         try:
             self._apply(options)
-        except DatabaseError as exc:
+        except (DatabaseError, StoreUnavailable) as exc:
             raise CommandError(f"MongoDB does not answer, or `migrate` was not run: {exc}") from exc
 
     def _apply(self, options: dict[str, Any]) -> None:
@@ -81,9 +99,14 @@ class Command(BaseCommand):
             user.full_clean()
         except ValidationError as exc:
             raise CommandError(" ".join(exc.messages)) from exc
+        before = None if is_new else shown_user(users._default_manager.get(pk=user.pk))
         user.save()
+        after = shown_user(user) | (ANOTHER_PASSWORD if password is not None and not is_new else {})
+        if before != after:
+            action = Action.USER_ADD if is_new else Action.USER_CHANGE
+            record(_AUTHOR, action, user.get_username(), before=before, after=after)
         for tenant, role in options["member"]:
-            TenantMember.objects.update_or_create(user=user, tenant=tenant, defaults={"role": role})
+            _let_in(user, tenant, role)
         self.stdout.write(f"{'Made' if is_new else 'Changed'} the user {user.get_username()}.")
         if password is not None and not options["password_stdin"]:
             self.stdout.write(f"Password: {password}")
