@@ -83,7 +83,7 @@ class Prometheus(Server):
         return list(self._get("alerts", {})["alerts"])
 
     def _get(self, path: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        answer = self._client.get(f"/api/v1/{path}", params=parameters, timeout=10).json()
+        answer = self._client.get(f"/api/v1/{path}", params=parameters, timeout=30).json()
         if answer["status"] != "success":
             raise DevstackError(f"Prometheus refuses {parameters}: {answer['error']}")
         return dict(answer["data"])

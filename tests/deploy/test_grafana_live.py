@@ -29,13 +29,11 @@ from tests.builders import a_job, a_template
 from tests.conftest import Servers
 from tests.monitoring import DEPLOYED, Watcher, read
 from tests.processes import RoleProcess, environment_for
-from tests.waiting import wait_for
+from tests.waiting import ANSWER_SECONDS, wait_for
 from tools.dashboards.files import DASHBOARDS
 from tools.dashboards.model import Panel, Query
 
-pytestmark = pytest.mark.timeout(240)
-
-PATIENCE: Final = timedelta(seconds=60)
+PATIENCE: Final = timedelta(seconds=120)
 SETTINGS: Final = {
     # So that fan-out workers have something to show.
     "DISPATCH": "fanout",
@@ -121,10 +119,11 @@ def watched(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Itera
             wait_for(lambda: len(watcher.query("up == 1")) == len(roles), deadline=PATIENCE)
             repository.jobs.insert([a_template(scheduled_at=repository.clock.now())])
             _work(repository, environment)
-            _wait_for_all(watcher, SEEN)
-            # A rate needs two looks: what is there at the first one has not risen.
-            _work(repository, environment)
-            _wait_for_all(watcher, WELL)
+            _wait_for(watcher, *SEEN)
+            for rate in WELL:
+                # A rate needs two looks: what is there at the first one has not risen.
+                _work(repository, environment)
+                _wait_for(watcher, rate)
             well_at = wait_for(lambda: _quiet(watcher), deadline=PATIENCE)
             _trouble(repository, environment)
             yield Watched(watcher, began_at, well_at)
@@ -229,7 +228,7 @@ def _as_grafana_asks(expression: str) -> str:
     return re.sub(r"\$(\w+)", lambda name: FILLED_IN[name[1]], expression)
 
 
-def _wait_for_all(watcher: Watcher, expressions: Sequence[str]) -> None:
+def _wait_for(watcher: Watcher, *expressions: str) -> None:
     for expression in expressions:
         wait_for(
             lambda asked=expression: watcher.query(asked),  # type: ignore[misc]
@@ -245,7 +244,8 @@ def _quiet(watcher: Watcher) -> datetime | None:
 
 
 def _client(environment: Mapping[str, str]) -> httpx.Client:
-    return httpx.Client(base_url=f"http://127.0.0.1:{environment['API_PORT']}", trust_env=False)
+    url = f"http://127.0.0.1:{environment['API_PORT']}"
+    return httpx.Client(base_url=url, trust_env=False, timeout=ANSWER_SECONDS)
 
 
 @contextmanager

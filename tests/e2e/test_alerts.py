@@ -41,13 +41,14 @@ def test_the_death_of_the_only_scheduler_is_told_and_so_is_its_end(
     wait_for(lambda: not firing(watcher), show=lambda: firing(watcher))
 
     scheduler.kill()
-    wait_for(lambda: "NoLeader" in firing(watcher), show=watcher.alerts)
+    # Nobody is told more than that, but for the process itself: and for a moment, on a machine too
+    # busy to be scraped, of others.
+    told, expected = {"NoLeader"}, {"NoLeader", "TargetDown"}
+    wait_for(lambda: told <= firing(watcher) <= expected, show=watcher.alerts)
     [alert] = [each for each in watcher.alerts() if each["labels"]["alertname"] == "NoLeader"]
 
     assert alert["labels"]["severity"] == "page"
     assert alert["annotations"]["runbook_url"].endswith("#noleader")
-    # Nobody is told more than that, but for the process itself.
-    assert firing(watcher) <= {"NoLeader", "TargetDown"}
 
     successor = start("runscheduler")
     watcher.scrape([*others, successor])
