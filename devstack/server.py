@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from devstack import process
 from devstack.process import Child, DevstackError
 
-READY_TIMEOUT: Final = timedelta(seconds=60)
+READY_TIMEOUT: Final = timedelta(minutes=2)
 STOP_TIMEOUT: Final = timedelta(seconds=20)
 LOG_LINES: Final = 8
 """Lines of a dead server's log that its error message shows."""

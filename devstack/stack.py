@@ -34,7 +34,7 @@ ROLES: Final = {
     "reaper": ("runreaper",),
 }
 FANOUT_WORKERS: Final = {"fanout-1": ("runfanout",), "fanout-2": ("runfanout",)}
-READY_TIMEOUT: Final = timedelta(seconds=60)
+READY_TIMEOUT: Final = timedelta(minutes=2)
 STOP_MARGIN: Final = timedelta(seconds=10)
 """Time a role gets beyond DRAIN_TIMEOUT."""
 _WATCH_SECONDS: Final = 0.2

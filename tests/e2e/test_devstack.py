@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -16,10 +15,9 @@ import pytest
 from chronos_site import env
 from devstack.process import free_port
 from tests.processes import RoleProcess
+from tests.waiting import ANSWER_SECONDS, wait_for
 
-pytestmark = pytest.mark.timeout(180)
-
-PATIENCE = timedelta(seconds=90)
+PATIENCE = timedelta(seconds=180)
 StartDevstack = Callable[..., RoleProcess]
 
 
@@ -66,10 +64,7 @@ def processes_of(directory: Path) -> dict[int, str]:
 
 
 def assert_nothing_is_left(directory: Path) -> None:
-    give_up_at = time.monotonic() + 10
-    while left := processes_of(directory):
-        assert time.monotonic() < give_up_at, f"left behind: {left}"
-        time.sleep(0.05)
+    wait_for(lambda: not processes_of(directory), show=lambda: processes_of(directory))
 
 
 def pid_of(directory: Path, command: str) -> int:
@@ -189,6 +184,8 @@ def test_servers_that_run_elsewhere_are_not_started(
 
     stack.wait_for_line("Ctrl-C", PATIENCE)
     assert "starts on" not in stack.output
-    health = httpx.get(f"http://127.0.0.1:{role_env['API_PORT']}/healthz", trust_env=False)
+    health = httpx.get(
+        f"http://127.0.0.1:{role_env['API_PORT']}/healthz", trust_env=False, timeout=ANSWER_SECONDS
+    )
     assert health.text == "ok"
     assert stack.terminate() == 0

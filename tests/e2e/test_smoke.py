@@ -15,7 +15,7 @@ from jobs.registry import known_types
 from tests.processes import RoleProcess
 
 StartRole = Callable[..., RoleProcess]
-PATIENCE = timedelta(seconds=90)
+PATIENCE = timedelta(seconds=180)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def start_stack(start_role: StartRole, broker_config: BrokerConfig) -> Callable[
 def test_a_stack_passes(start_stack: Callable[..., None], start_role: StartRole) -> None:
     start_stack(DELIVERY_ALLOWED_NETWORKS=LOOPBACK)
 
-    smoke = start_role("smoke")
+    smoke = start_role("smoke", "--patience", "150s")
 
     assert smoke.wait(PATIENCE) == 0, smoke.output
     assert "All 12 are as they should be." in smoke.output
@@ -50,7 +50,7 @@ def test_what_goes_wrong_is_named(start_stack: Callable[..., None], start_role: 
     # Without a word about loopback, nothing may be delivered there.
     start_stack()
 
-    smoke = start_role("smoke")
+    smoke = start_role("smoke", "--patience", "150s")
 
     assert smoke.wait(PATIENCE) == 1, smoke.output
     assert "is dlq, not completed" in smoke.output
