@@ -20,6 +20,7 @@ from chronos_site.config import StoreConfig
 from devstack.process import free_port
 from jobs.repository import Repository
 from tests.processes import RoleProcess
+from tests.waiting import ANSWER_SECONDS
 from tests.web.client import one_off
 
 StartRole = Callable[..., RoleProcess]
@@ -62,7 +63,7 @@ def own_port(role_env: dict[str, str]) -> int:
 def http(runapi: RoleProcess, port: int) -> Iterator[httpx.Client]:
     limits = httpx.Limits(max_connections=64)
     with httpx.Client(
-        base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False, limits=limits
+        base_url=f"http://127.0.0.1:{port}", timeout=ANSWER_SECONDS, trust_env=False, limits=limits
     ) as client:
         yield client
 
@@ -71,7 +72,7 @@ class Wire:
     """One connection, on which anything may be sent."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS)
         self._file = self.socket.makefile("rb")
 
     def send(self, text: str | bytes) -> None:
@@ -103,6 +104,18 @@ class Wire:
 def wire(runapi: RoleProcess, port: int) -> Iterator[Wire]:
     with closing(Wire(port)) as opened:
         yield opened
+
+
+def fetch(port: int, path: str) -> httpx.Response:
+    """The answer on a connection of its own."""
+    return httpx.get(f"http://127.0.0.1:{port}{path}", trust_env=False, timeout=ANSWER_SECONDS)
+
+
+def submit(port: int) -> httpx.Response:
+    """The same of a job that is submitted."""
+    return httpx.post(
+        f"http://127.0.0.1:{port}/jobs", json=one_off(), trust_env=False, timeout=ANSWER_SECONDS
+    )
 
 
 def chunked(*parts: bytes) -> bytes:
@@ -320,7 +333,7 @@ def test_healthz_and_docs_are_served(http: httpx.Client) -> None:
 
 def test_requests_are_counted(http: httpx.Client, runapi: RoleProcess) -> None:
     def counts() -> dict[str, float]:
-        metrics = httpx.get(f"http://127.0.0.1:{runapi.metrics_port}/metrics", trust_env=False).text
+        metrics = fetch(runapi.metrics_port, "/metrics").text
         found = re.findall(r"api_request_seconds_count\{(.*)\} (.*)", metrics)
         return {labels: float(count) for labels, count in found}
 
@@ -347,14 +360,12 @@ def test_several_processes_add_up_their_metrics(start_role: StartRole, own_port:
 
     def post(_: int) -> int:
         # A connection of its own each time, so that both processes get some.
-        return httpx.post(
-            f"http://127.0.0.1:{own_port}/jobs", json=one_off(), trust_env=False
-        ).status_code
+        return submit(own_port).status_code
 
     with ThreadPoolExecutor(8) as threads:
         assert set(threads.map(post, range(40))) == {201}
 
-    metrics = httpx.get(f"http://127.0.0.1:{role.metrics_port}/metrics", trust_env=False).text
+    metrics = fetch(role.metrics_port, "/metrics").text
     assert re.search(r'api_request_seconds_count\{.*route="/jobs",status="201"\} 40\.0', metrics)
     assert role.terminate() == 0
     assert role.output.count("the API has stopped") == 1
@@ -369,7 +380,7 @@ def test_sigterm_lets_a_request_finish_and_ends_with_0(
     with closing(Wire(own_port)) as wire:
         wire.send(f"POST /jobs HTTP/1.1\r\n{JSON_HEADERS}Content-Length: {len(body)}\r\n\r\n")
         # Connections are taken in order: an answer on a later one shows that this one was taken.
-        httpx.get(f"http://127.0.0.1:{own_port}/healthz", trust_env=False)
+        fetch(own_port, "/healthz")
         with ThreadPoolExecutor(1) as thread:
             ended = thread.submit(role.terminate)
             wire.send(body)
@@ -408,15 +419,12 @@ def test_without_mongodb_the_api_starts_and_says_so(start_role: StartRole, own_p
     role = start_role("runapi", MONGO_URI=nowhere)
     role.wait_for_line("the API listens")
 
-    answer = httpx.post(
-        f"http://127.0.0.1:{own_port}/jobs", json=one_off(), trust_env=False, timeout=30
-    )
+    answer = submit(own_port)
 
     assert answer.status_code == 503
     assert "Retry-After" in answer.headers
-    ready = httpx.get(f"http://127.0.0.1:{role.metrics_port}/readyz", trust_env=False, timeout=30)
-    assert ready.status_code == 503
-    assert httpx.get(f"http://127.0.0.1:{own_port}/healthz", trust_env=False).text == "ok"
+    assert fetch(role.metrics_port, "/readyz").status_code == 503
+    assert fetch(own_port, "/healthz").text == "ok"
 
 
 def test_log_lines_are_json(start_role: StartRole) -> None:
