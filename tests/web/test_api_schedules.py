@@ -149,11 +149,11 @@ def test_a_list_is_filtered(api: Api, use_cases: Services) -> None:
 def test_a_pending_schedule_gets_another_time(api: Api, use_cases: Services) -> None:
     job = submit(api)
 
-    moved = api.call("PATCH", f"{PATH}/{job['id']}", {"scheduledAt": "2030-01-01T00:00:30Z"})
+    moved = api.call("PATCH", f"{PATH}/{job['id']}", {"scheduledAt": "2999-01-01T00:00:30Z"})
 
     body = body_of(moved)
     assert (moved.status_code, body["status"]) == (200, "pending")
-    assert (body["scheduledAt"], body["bucket"]) == ("2030-01-01T00:00:30Z", "2030-01-01T00:00:00Z")
+    assert (body["scheduledAt"], body["bucket"]) == ("2999-01-01T00:00:30Z", "2999-01-01T00:00:00Z")
     assert body_of(api.get(f"{PATH}/{job['id']}")) == body
 
 
@@ -162,7 +162,7 @@ def test_a_pending_schedule_gets_another_time(api: Api, use_cases: Services) -> 
     [
         ({}, "scheduledAt is required"),
         ({"scheduledAt": "tomorrow"}, "scheduledAt must be RFC 3339"),
-        ({"scheduledAt": "2030-01-01T00:00:00Z", "priority": 1}, "is not a field of a change"),
+        ({"scheduledAt": "2999-01-01T00:00:00Z", "priority": 1}, "is not a field of a change"),
         ([], "must be an object"),
     ],
 )
@@ -182,7 +182,7 @@ def test_only_a_pending_schedule_gets_another_time(
         {"_id": ObjectId(job["id"])}, {"$set": {"status": str(status)}}
     )
 
-    refused = api.call("PATCH", f"{PATH}/{job['id']}", {"scheduledAt": "2030-01-01T00:00:00Z"})
+    refused = api.call("PATCH", f"{PATH}/{job['id']}", {"scheduledAt": "2999-01-01T00:00:00Z"})
 
     assert refused.status_code == 409
     assert body_of(refused)["status"] == status
@@ -202,7 +202,7 @@ def test_a_schedule_is_cancelled_once(api: Api) -> None:
 def test_what_is_no_schedule_is_not_found(api: Api) -> None:
     job = api.submit()
     template = body_of(api.post("/jobs", recurring(jobType=None, definition="hook")))
-    change = {"scheduledAt": "2030-01-01T00:00:00Z"}
+    change = {"scheduledAt": "2999-01-01T00:00:00Z"}
 
     for job_id in (job["id"], template["id"], "0" * 24):
         assert error_of(api.get(f"{PATH}/{job_id}"), 404)
@@ -213,7 +213,7 @@ def test_what_is_no_schedule_is_not_found(api: Api) -> None:
 
 
 def test_a_rescheduled_one_is_dispatched_at_its_new_time(api: Api, use_cases: Services) -> None:
-    job = submit(api, scheduledAt="2030-01-01T00:00:00Z")
+    job = submit(api, scheduledAt="2999-01-01T00:00:00Z")
     now = use_cases.repository.clock.now()
     due_at = (now - timedelta(seconds=1)).isoformat()
     assert use_cases.repository.dispatch.due("http", now=now, limit=10) == []

@@ -23,7 +23,7 @@ from tests.web.client import Api
 from tests.web.definitions import BEARER, ONE, SEALED, SIGNING_KEY, create, definition, put
 
 ALICE: Final = Author("alice", Via.ADMIN)
-LATER: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
+LATER: Final = datetime(2999, 1, 1, 12, tzinfo=UTC)
 
 
 def entries(use_cases: Services) -> list[Entry]:
@@ -78,7 +78,7 @@ def test_any_pending_job_is_given_another_time(use_cases: Services) -> None:
     assert moved.scheduled_at == LATER
     (entry,) = entries(use_cases)
     assert entry.before == {"scheduledAt": "2026-01-15T12:00:00Z"}
-    assert entry.after == {"scheduledAt": "2030-01-01T12:00:00Z"}
+    assert entry.after == {"scheduledAt": "2999-01-01T12:00:00Z"}
 
 
 @pytest.mark.parametrize("due_at", [LATER.replace(tzinfo=None), datetime(1969, 12, 31, tzinfo=UTC)])
