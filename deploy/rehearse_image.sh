@@ -51,8 +51,11 @@ prepare() {
 clean_up() {
     local status=$?
     trap - EXIT
-    # They die with the process that made their namespaces.
-    for pid in "${CONTAINERS[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+    # Processes and mounts die with the process that made their namespaces.
+    for pid in "${CONTAINERS[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
     if [[ -n ${SERVERS:-} ]]; then
         kill -TERM "$SERVERS" 2>/dev/null || true
         wait "$SERVERS" || true
@@ -73,13 +76,29 @@ clean_up() {
     exit "$status"
 }
 
+# attend NAME: waits for what was just started in the background. In the foreground a signal would
+# act only when that has ended.
+attend() {
+    local name=$1 status=0
+    CONTAINERS[$name]=$!
+    wait "$!" || status=$?
+    unset "CONTAINERS[$name]"
+    return "$status"
+}
+
+# apart COMMAND...: in namespaces of its own, so that nothing of it outlives this script.
+apart() {
+    unshare --mount --pid --fork --kill-child=KILL --mount-proc "$@" &
+    attend "$1"
+}
+
 # --- the image ---------------------------------------------------------------------------------
 
 make_base() {
     local image=$1 root=$WORK/base container
     if [[ ! -s $BASE/$SUITE.tar ]]; then
         say "debootstrap makes a $SUITE with Python"
-        debootstrap --variant=minbase --include=python3-venv,ca-certificates,netbase,tzdata \
+        apart debootstrap --variant=minbase --include=python3-venv,ca-certificates,netbase,tzdata \
             "$SUITE" "$root" >"$WORK/debootstrap.log"
         tar -C "$root" --exclude=./var/cache/apt --exclude=./var/lib/apt/lists \
             -cf "$BASE/$SUITE.tar.part" .
@@ -103,7 +122,7 @@ build() {
     say "the base is there, as $FROM"
     [[ -s /etc/pip.conf ]] && secret=(--secret "id=pip,src=/etc/pip.conf")
     # The certificates of this machine: a proxy in between may have one of its own.
-    buildah build --format docker --pull-never --volume /etc/ssl/certs:/etc/ssl/certs:ro \
+    apart buildah build --format docker --pull-never --volume /etc/ssl/certs:/etc/ssl/certs:ro \
         "${secret[@]}" --tag "$IMAGE" . >"$WORK/build.log" 2>&1 || fail "the build failed."
     say "$IMAGE is built: $(buildah images --format '{{.Size}}' "$IMAGE")"
     MOUNTED=$(buildah from --pull-never "$IMAGE")
@@ -161,7 +180,10 @@ run() {
         >"$WORK/$name.log" 2>&1
 }
 
-run_once() { (run "$@"); }
+run_once() {
+    (run "$@") &
+    attend "$1"
+}
 
 # start NAME PORT ARGUMENTS...: a role, by the image's entry point.
 start() {
@@ -263,7 +285,7 @@ unit_tests() {
     say "the unit tests get their requirements, on the image's Python"
     # Programs that are no wheels are those of the checkout, as are Kafka's jars.
     mkdir -p "$HOME/.m2"
-    buildah run --volume "$PWD:/src:ro" --volume /etc/ssl/certs:/etc/ssl/certs:ro \
+    apart buildah run --volume "$PWD:/src:ro" --volume /etc/ssl/certs:/etc/ssl/certs:ro \
         --volume "$HOME/.m2:/root/.m2:ro" \
         --workingdir /src "$container" -- bash -euc '
         python -m venv /venv
