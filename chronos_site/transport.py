@@ -225,6 +225,12 @@ def _context(files: _Files) -> ssl.SSLContext:
     return context
 
 
+def mongo_files(uri: str) -> tuple[str, ...]:
+    """The files of certificates that MONGO_URI names."""
+    options = Address.of(uri).options
+    return tuple(path for name in _MONGO_FILES[:2] if (path := options.get(name.lower())))
+
+
 def _refuse(values: Mapping[str, str | None], reason: str) -> None:
     for name, value in values.items():
         if value is not None:

@@ -8,8 +8,8 @@ import ssl
 import threading
 from base64 import b64encode
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +39,8 @@ PASSWORD: Final = "p:w/d@% 1"  # noqa: S105 - of servers that live as long as a 
 """With characters that matter in addresses and configuration files."""
 TOKEN_TTL: Final = timedelta(seconds=2)
 """After so long without a call that needs it etcd forgets a token."""
+DAY: Final = timedelta(days=1)
+YEAR: Final = timedelta(days=365)
 ESCAPED: Final = "p%3Aw%2Fd%40%25%201"
 
 
@@ -47,20 +49,27 @@ class Certificates:
     """PEM files of an authority, and of a server and a client that it vouches for."""
 
     directory: Path
+    authority: trustme.CA = field(default_factory=trustme.CA, repr=False)
 
     def __post_init__(self) -> None:
         self.directory.mkdir()
-        authority = trustme.CA()
-        authority.cert_pem.write_to_path(str(self.ca))
-        for name, subject, common_name in (
-            ("server", "127.0.0.1", None),
-            ("client", "client@chronos.test", None),
-            ("named", "client@chronos.test", "chronos"),
-        ):
-            issued = authority.issue_cert(subject, common_name=common_name)
-            issued.cert_chain_pems[0].write_to_path(str(self._file(f"{name}.cert")))
-            issued.private_key_pem.write_to_path(str(self._file(f"{name}.key")))
-            issued.private_key_and_cert_chain_pem.write_to_path(str(self._file(f"{name}.both")))
+        self.authority.cert_pem.write_to_path(str(self.ca))
+        client, now = "client@chronos.test", datetime.now(UTC)
+        self.issue("server", "127.0.0.1")
+        self.issue("client", client)
+        self.issue("named", client, common_name="chronos")
+        for prefix, subject in (("", client), ("server-", "127.0.0.1")):
+            self.issue(f"{prefix}expired", subject, not_before=now - YEAR, not_after=now - DAY)
+            self.issue(f"{prefix}future", subject, not_before=now + DAY, not_after=now + YEAR)
+
+    def issue(self, name: str, subject: str, **terms: Any) -> tuple[Path, Path, Path]:
+        """Another certificate of the authority: it, its key, and both in one file."""
+        issued = self.authority.issue_cert(subject, **terms)
+        cert, key, both = (self._file(f"{name}.{part}") for part in ("cert", "key", "both"))
+        issued.cert_chain_pems[0].write_to_path(str(cert))
+        issued.private_key_pem.write_to_path(str(key))
+        issued.private_key_and_cert_chain_pem.write_to_path(str(both))
+        return cert, key, both
 
     def _file(self, name: str) -> Path:
         return self.directory / f"{name}.pem"
@@ -86,6 +95,12 @@ class Certificates:
     @property
     def named_key(self) -> Path:
         return self._file("named.key")
+
+    def untimely(self, name: str) -> tuple[Path, Path, Path]:
+        """Those that have `expired` or are for the `future`, of the client or with `server-` of the
+        server: certificate, key, and both in one file.
+        """
+        return self._file(f"{name}.cert"), self._file(f"{name}.key"), self._file(f"{name}.both")
 
     @property
     def both(self) -> Path:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from chronos_site.certificates import untimely
 from jobs.broker.client import common_settings, unavailable
 from jobs.errors import ConfigError
 
@@ -51,6 +52,7 @@ class Cluster:
             ConfigError: a certificate or key cannot be used.
         """
         self._brokers = config.brokers
+        self._files = (config.security.ca, config.security.cert)
         self._faults: list[KafkaError] = []
         settings = common_settings(config, "chronos-admin") | {"error_cb": self._faults.append}
         try:
@@ -104,11 +106,11 @@ class Cluster:
         for code, settings in _REFUSALS.items():
             for fault in self._faults:
                 if fault.code() == code:
-                    return f"Kafka refuses this client ({fault.str()}). Check {settings}."
+                    return self._refused(fault, settings)
         for fault in self._faults:
             # It accepted the connection and then wanted another certificate, or one at all.
             if "SSL routines" in fault.str():
-                return f"Kafka refuses this client ({fault.str()}). Check {_TLS}."
+                return self._refused(fault, _TLS)
         # No word of a connection that failed: what is there hangs up.
         if {fault.code() for fault in self._faults} == {KafkaError._ALL_BROKERS_DOWN}:
             return (
@@ -119,3 +121,8 @@ class Cluster:
             f"Kafka does not answer at {where}. Start it, or bring it back; else check "
             f"KAFKA_BROKERS, {_TLS}."
         )
+
+    def _refused(self, fault: KafkaError, settings: str) -> str:
+        also = ", and the name and dates of the broker's certificate" if settings == _TLS else ""
+        said = f"Kafka refuses this client ({fault.str()}). Check {settings}{also}."
+        return said + untimely(self._files)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pymongo
@@ -9,7 +11,9 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from pymongo import MongoClient, ReadPreference, WriteConcern
 from pymongo.errors import ConfigurationError, InvalidURI
 
-from jobs.errors import ConfigError, NotProvisioned
+from chronos_site.certificates import untimely
+from chronos_site.transport import mongo_files
+from jobs.errors import ConfigError, NotProvisioned, StoreRefused, StoreUnavailable
 from jobs.lifecycle import Status
 from jobs.repository import indexes
 from jobs.repository.attempt_logs import AttemptLogStore
@@ -53,6 +57,7 @@ class Repository:
 
     def __init__(self, client: MongoClient[dict[str, Any]], config: StoreConfig) -> None:
         self._client = client
+        self._uri = config.uri
         # A hand-written year beyond 9999, or text that is no UTF-8, breaks its own document, not
         # all that is read with it.
         options: CodecOptions[dict[str, Any]] = CodecOptions(
@@ -124,14 +129,13 @@ class Repository:
             ) from exc
         return cls(client, config)
 
-    @outages_named()
     def ping(self) -> None:
         """Answer within 2 s whether MongoDB has a primary.
 
         Raises:
             StoreUnavailable: it has not.
         """
-        with pymongo.timeout(_PING_SECONDS):
+        with self._dates_told(), pymongo.timeout(_PING_SECONDS):
             self._client.admin.command("ping")
 
     @outages_named()
@@ -143,14 +147,15 @@ class Repository:
         """
         indexes.ensure(self._database)
 
-    @outages_named()
     def require_indexes(self) -> None:
         """Refuse to work on a store without its indexes.
 
         Raises:
             NotProvisioned: with the command that creates them.
         """
-        if missing := indexes.missing(self._database):
+        with self._dates_told():
+            missing = indexes.missing(self._database)
+        if missing:
             raise NotProvisioned(
                 f"MongoDB lacks the indexes {', '.join(missing)}. Run: python manage.py migrate"
             )
@@ -158,3 +163,16 @@ class Repository:
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
+
+    @contextmanager
+    def _dates_told(self) -> Iterator[None]:
+        """Also say which certificate of ours may be why MongoDB hangs up."""
+        try:
+            with outages_named():
+                yield
+        except StoreRefused:
+            raise
+        except StoreUnavailable as exc:
+            if said := untimely(mongo_files(self._uri)):
+                raise StoreUnavailable(f"{exc}{said}") from exc
+            raise

@@ -23,6 +23,7 @@ from http.client import (
 from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final
 
+from chronos_site.certificates import untimely
 from chronos_site.transport import EtcdSecurity
 from jobs.errors import ElectionUnavailable
 from scheduler.leadership.elector import Unanswered, uptime
@@ -149,7 +150,8 @@ class Gateway:
             self._leave(endpoint)
             raise Unanswered(
                 f"etcd {endpoint}{path}: {exc}. Check ETCD_TLS_CA, ETCD_TLS_CERT and ETCD_TLS_KEY, "
-                "and the name in etcd's certificate."
+                "and the name and dates of etcd's certificate."
+                f"{untimely((self._security.ca, self._security.cert))}"
             ) from exc
         except (OSError, HTTPException, ValueError, Unanswered) as exc:
             self._leave(endpoint)
