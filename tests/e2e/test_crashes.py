@@ -152,12 +152,14 @@ def test_a_job_that_kills_its_executor_is_a_dead_letter_and_its_neighbours_are_n
     [deadly] = insert(1, until=str(file), exit=True, priority=9, max_attempts=2, retry=retry)
 
     def die(executor: RoleProcess, *, attempt: int) -> None:
+        # What has ended before is written: else it would be lost with it.
+        wait_for(lambda: documents.count_documents({"status": "running"}) == 1)
         file.touch()
         assert executor.wait() == 66
         file.unlink()
         wait_for(lambda: repo.jobs.get(deadly.id).attempts == attempt)
 
-    alone = {"CLAIM_TIMEOUT": "2s"}
+    alone = {"CLAIM_TIMEOUT": "4s"}
     first = start("runexecutor", "--concurrency", "1", **alone)
     wait_for(lambda: repo.jobs.get(deadly.id).status is Status.RUNNING)
     # Of fast handlers, more would be started than run: see `executor.pace`.
