@@ -23,10 +23,10 @@ SECRETS: Final = {
         "MONGO_URI": "mongodb://chronos:correct-horse@mongo.servers.svc/?replicaSet=rs0&authSource=admin"
         "&tls=true&tlsCAFile=/etc/chronos/tls/ca.pem",
         "KAFKA_SASL_PASSWORD": "correct-horse",
-        "ETCD_PASSWORD": "correct-horse",
-        "SECRET_KEY": "For-tests-only,-but-of-many-different-characters-0123456789",
-        "ENCRYPTION_KEYS": "Zm9yIHRlc3RzIG9ubHksIDMyIGJ5dGVzIG9mIHRleHQ=",
-    }
+    },
+    "chronos-etcd": {"ETCD_USERNAME": "chronos", "ETCD_PASSWORD": "correct-horse"},
+    "chronos-api": {"SECRET_KEY": "For-tests-only,-but-of-many-different-characters-0123456789"},
+    "chronos-deliveries": {"ENCRYPTION_KEYS": "Zm9yIHRlc3RzIG9ubHksIDMyIGJ5dGVzIG9mIHRleHQ="},
 }
 """Examples of what is kept outside of the manifests, by the Secret's name."""
 TLS: Final = Path(__file__).parent / "tls"
@@ -78,6 +78,12 @@ class Workload:
     def ports(self) -> Mapping[str, int]:
         """Of the container, by name."""
         return {port["name"]: port["containerPort"] for port in self.container.get("ports", ())}
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Names of the Secrets of which it reads variables."""
+        sources = [each.get("secretRef") for each in self.container["envFrom"]]
+        return frozenset(source["name"] for source in sources if source)
 
     @cached_property
     def process(self) -> Process:

@@ -15,7 +15,7 @@ from executor.metrics import BUSY
 from jobs.delivery.config import DELIVERY_TYPES
 from jobs.messages import consumer_group, dispatch_topic
 from reaper.metrics import JOBS_DUE
-from tests.deploy.manifests import LARGE, SECRETS, TLS, Document, Manifests, Workload
+from tests.deploy.manifests import LARGE, ROOT, SECRETS, TLS, Document, Manifests, Workload
 from tools import debian
 from tools.scaling_model import Signals
 from tools.scaling_simulation import CHOICES
@@ -24,6 +24,8 @@ SHARE_OF_SLOTS = 0.75
 MOST_COUNTED = 10_000
 """Of a type's due jobs: docs/operations.md."""
 ALL = CHOICES["lag, due, busy"]
+PROMETHEUS = "http://prometheus.monitoring.svc:9090"
+"""Where deploy/kubernetes/README.md says that KEDA looks for it."""
 
 SASL = {
     "PLAIN": "plaintext",
@@ -124,6 +126,20 @@ def test_the_backlog_and_what_runs_are_those_of_its_types(pairs: list[Pair]) -> 
             [(metric, pattern)] = re.findall(r'(\w+)\{job_type=~"([^"]+)"\}', query)
             assert metric == next(iter(gauge.describe())).name
             assert set(pattern.split("|")) == executor.job_types
+
+
+def test_all_groups_are_looked_at_and_let_go_as_the_simulation_has_it(pairs: list[Pair]) -> None:
+    for executor, scaler in pairs:
+        assert scaler["pollingInterval"] == ALL.polling, executor.name
+        assert scaler["cooldownPeriod"] == ALL.cooldown, executor.name
+
+
+def test_keda_asks_the_prometheus_that_the_guide_names(pairs: list[Pair]) -> None:
+    assert f"`{PROMETHEUS.removeprefix('http://')}`" in (ROOT / "README.md").read_text()
+
+    for _, scaler in pairs:
+        addresses = {each["serverAddress"] for each in triggers(scaler, "prometheus")}
+        assert addresses == {PROMETHEUS}
 
 
 def test_thresholds_fit_the_executor_and_reach_the_most(pairs: list[Pair]) -> None:
