@@ -88,6 +88,8 @@ def mongo_server(servers: Servers) -> Mongod:
     with client:
         # Once a minute it would delete what tests date to the past that they live in.
         client.admin.command("setParameter", ttlMonitorEnabled=False)
+        # What a process holds that was killed within a transaction, else for up to 90 s.
+        client.admin.command("setParameter", transactionLifetimeLimitSeconds=20)
     return servers.mongod
 
 

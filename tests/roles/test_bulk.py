@@ -67,12 +67,7 @@ def now_of(repo: Repository, operation: Operation) -> Operation:
 
 
 def ended(repo: Repository, operation: Operation) -> Operation:
-    # MongoDB gives up a transaction whose process was killed in it after a minute.
-    wait_for(
-        lambda: now_of(repo, operation).is_over,
-        deadline=timedelta(seconds=90),
-        show=lambda: now_of(repo, operation),
-    )
+    wait_for(lambda: now_of(repo, operation).is_over, show=lambda: now_of(repo, operation))
     return now_of(repo, operation)
 
 
