@@ -11,7 +11,9 @@ from typing import Any, Final
 from bson import ObjectId
 
 from jobs.audit import Author, Via
+from jobs.bulk import Filter, Kind
 from jobs.executions import Execution, LogLine, execution_id
+from jobs.fields import KEY_LENGTH, TAG_LENGTH
 from jobs.lifecycle import Attempt, Finish, Job, Outcome, Response, Status, job_id_for
 from jobs.repository import Repository
 from jobs.repository.attempt_logs import LogBatch
@@ -48,9 +50,12 @@ class Scene:
 
     dead: ObjectId
     completed: ObjectId
+    running: ObjectId
     template: ObjectId
     definition: str
+    operation: ObjectId
     tenant: str
+    """Whose all of these are."""
 
 
 def fill(services: Services, *, jobs: int, templates: int, seed: int = 1) -> Scene:
@@ -73,8 +78,9 @@ def fill(services: Services, *, jobs: int, templates: int, seed: int = 1) -> Sce
         repository.jobs.insert(batch)
         executions = []
         for job in batch:
-            if job.history:
+            if job.tenant_id == TENANTS[0]:
                 picked.setdefault(job.status, job.id)
+            if job.history:
                 executions += [_execution(job, attempt) for attempt in job.history]
                 ledger.note([(job, _finish(job))])
         repository.executions.record(executions)
@@ -91,7 +97,15 @@ def fill(services: Services, *, jobs: int, templates: int, seed: int = 1) -> Sce
             repository.buckets.close(at, partitions=4, by="scheduler-1", now=at)
     repository.dead_letters.assign_groups()
     _actions(services, repository)
-    return Scene(picked[Status.DLQ], picked[Status.COMPLETED], template, "send-invoice", TENANTS[0])
+    return Scene(
+        dead=picked[Status.DLQ],
+        completed=picked[Status.COMPLETED],
+        running=picked[Status.RUNNING],
+        template=template,
+        definition="send-invoice",
+        operation=_operation(services),
+        tenant=TENANTS[0],
+    )
 
 
 class _Maker:
@@ -101,14 +115,16 @@ class _Maker:
 
     def job(self, number: int) -> Job:
         chance, now = self._chance, self.now
-        key = f"scene-{number}"
+        is_first = number == 0
+        # The first one has everything as long as it may be.
+        key = f"scene-{number}".ljust(KEY_LENGTH if is_first else 0, "0")
         status = _in_flight_status(number) or chance.choices(_STATUSES, _SHARES)[0]
         # Squared, so that the last hours are the busiest.
         due = now - _WEEK * chance.random() ** 2
         job = Job(
             id=job_id_for(key),
             idempotency_key=key,
-            tenant_id=chance.choice(TENANTS),
+            tenant_id=TENANTS[0] if is_first else chance.choice(TENANTS),
             job_type=chance.choice(TYPES),
             status=status,
             scheduled_at=due,
@@ -117,7 +133,9 @@ class _Maker:
             payload=f'{{"order":{number},"customer":"customer-{number % 997}"}}',
             priority=chance.choice((0, 0, 0, 5)),
             max_attempts=3,
-            tags=("billing", "nightly")[: chance.randrange(3)],
+            tags=("billing".ljust(TAG_LENGTH if is_first else 0, "g"), "nightly")[
+                : 1 if is_first else chance.randrange(3)
+            ],
         )
         started = due + timedelta(milliseconds=chance.expovariate(1 / 20))
         if status is Status.PENDING:
@@ -288,6 +306,13 @@ def _actions(services: Services, repository: Repository) -> None:
     waiting = [job for job in page.jobs if isinstance(job, Job) and not job.is_template]
     for job in waiting[:3]:
         services.cancel(job.id, by=OPERATOR)
+
+
+def _operation(services: Services) -> ObjectId:
+    """One that a reaper would go on with: it has done a part."""
+    wanted = Filter(tenant_id=TENANTS[0], job_type=TYPES[1])
+    operation = services.bulk.start(Kind.REDRIVE, wanted, tenants=None, by=OPERATOR)
+    return operation.id
 
 
 def _batches(items: Iterator[Any]) -> Iterator[list[Any]]:

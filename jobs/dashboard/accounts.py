@@ -20,8 +20,12 @@ from jobs.dashboard.page import access, use_cases
 class _Rules:
     """Goes in front of a page of Django's."""
 
+    filter_horizontal = ()
+    """Its two lists beside each other have labels that screen readers may not read out."""
     privileges: ClassVar[tuple[str, ...]]
     """Fields that only superusers change."""
+    facts: ClassVar[tuple[str, ...]] = ()
+    """Fields that nobody changes."""
     noun: ClassVar[str]
     added: ClassVar[Action]
     changed: ClassVar[Action]
@@ -32,7 +36,7 @@ class _Rules:
         raise NotImplementedError
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        fields = tuple(super().get_readonly_fields(request, obj))  # type: ignore[misc]
+        fields = (*super().get_readonly_fields(request, obj), *self.facts)  # type: ignore[misc]
         return fields if access(request).is_superuser else (*fields, *self.privileges)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
@@ -63,6 +67,7 @@ class UserRules(_Rules):
     """Of users."""
 
     privileges = ("is_superuser", "is_staff", "groups", "user_permissions")
+    facts = ("last_login", "date_joined")
     noun = "user"
     shown = staticmethod(shown_user)
     added, changed = Action.USER_ADD, Action.USER_CHANGE
