@@ -1,15 +1,17 @@
-"""How errors speak of what a client sent."""
+"""How errors speak of what a client sent, or of much at once."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import isfinite
 from typing import Final
 
 from jobs.json_text import dumps, kind_of
 
 _LONGEST_SHOWN: Final = 60
+_LISTED: Final = 10
+_LONGEST_LISTED: Final = 200
 
 
 def shown(value: object) -> str:
@@ -36,3 +38,10 @@ def unknown_name(name: str, known: Iterable[str], sentence: str) -> str:
     close = difflib.get_close_matches(wanted, by_lower, n=1)
     hint = f'; did you mean "{by_lower[close[0]]}"?' if close else ""
     return sentence.format(shown(name)) + hint
+
+
+def listed(names: Collection[str]) -> str:
+    """The first ten of some names, which anybody may have written into a database."""
+    rest = len(names) - _LISTED
+    first = ", ".join(name[:_LONGEST_LISTED] for name in list(names)[:_LISTED])
+    return first + (f" and {rest} more" if rest > 0 else "")

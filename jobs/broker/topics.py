@@ -13,6 +13,7 @@ from jobs.broker.client import unavailable
 from jobs.broker.cluster import Cluster
 from jobs.errors import NotProvisioned
 from jobs.messages import DLQ_TOPIC, TRIGGERS_TOPIC, dispatch_topic
+from jobs.wording import listed
 
 if TYPE_CHECKING:
     from chronos_site.config import BrokerConfig
@@ -72,7 +73,7 @@ def require_topics(
     """
     if absent := Cluster(config).absent(topics_for(job_types, fans_out=fans_out)):
         raise NotProvisioned(
-            f"Kafka lacks the topics {', '.join(absent)}. Run: python manage.py migrate"
+            f"Kafka lacks the topics {listed(absent)}. Run: python manage.py migrate"
         )
 
 

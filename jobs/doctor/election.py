@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import httpx
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+from redis.retry import Retry
 
 from chronos_site.config import ElectionConfig
 from chronos_site.transport import EtcdSecurity, check_redis_files, redis_remedy
-from jobs.doctor.finding import Finding, fail, ok, warn
+from jobs.doctor.finding import Finding, Level, fail, ok, warn
 
 _PATIENCE: Final = 3.0
 # docs/decisions/0005: earlier ones let a member that was stopped revoke a lease that was renewed.
@@ -41,9 +43,14 @@ def examine_etcd(config: ElectionConfig) -> Iterator[Finding]:
             else:
                 healthy += finding.level != "fail"
                 yield finding
-    if healthy and healthy <= len(config.endpoints) // 2:
+    yield from judge_quorum(healthy, len(config.endpoints))
+
+
+def judge_quorum(healthy: int, members: int) -> Iterator[Finding]:
+    """Whether most members are there. Where none is, that has been said of each."""
+    if healthy and healthy <= members // 2:
         yield fail(
-            f"{healthy} of {len(config.endpoints)} members answer: nobody can be elected",
+            f"{healthy} of {members} members answer: nobody can be elected",
             "Bring most of them back.",
         )
 
@@ -60,16 +67,27 @@ def _unreached(exc: Exception, security: EtcdSecurity) -> str:
 def _member(client: httpx.Client, url: str, endpoint: str, security: EtcdSecurity) -> Finding:
     version = str(client.get(f"{url}/version").raise_for_status().json()["etcdserver"])
     # 503 without a quorum.
-    health = client.get(f"{url}/health").json()
-    if str(health["health"]).lower() != "true":
-        reason = str(health.get("reason") or "without a leader")
-        remedy = _MAKE_ROOM if "NOSPACE" in reason else "Bring the others back."
-        return fail(f"{endpoint}: version {version}, not healthy: {reason}", remedy)
-    if security.username is not None:
+    finding = judge_member(endpoint, version, client.get(f"{url}/health").json())
+    if finding.level is not Level.FAIL and security.username is not None:
         user = {"name": security.username, "password": security.password}
         answer = client.post(f"{url}/v3/auth/authenticate", json=user)
         if answer.is_error:
             return fail(f"{endpoint}: {_words(answer)}", _REFUSED)
+    return finding
+
+
+def judge_member(endpoint: str, version: str, health: Mapping[str, Any]) -> Finding:
+    """Whether a member can elect.
+
+    Args:
+        endpoint: its host:port.
+        version: of etcd.
+        health: what it answers at /health.
+    """
+    if str(health["health"]).lower() != "true":
+        reason = str(health.get("reason") or "without a leader")
+        remedy = _MAKE_ROOM if "NOSPACE" in reason else "Bring the others back."
+        return fail(f"{endpoint}: version {version}, not healthy: {reason}", remedy)
     if _is_outdated(version):
         return warn(
             f"{endpoint}: version {version}, which may end the leader's lease after a pause of a "
@@ -97,7 +115,11 @@ def examine_redis(config: ElectionConfig) -> Iterator[Finding]:
     # None shows the address, which may hold a password.
     try:
         with Redis.from_url(
-            config.redis_url, socket_timeout=_PATIENCE, socket_connect_timeout=_PATIENCE
+            config.redis_url,
+            socket_timeout=_PATIENCE,
+            socket_connect_timeout=_PATIENCE,
+            # By default it would wait several times as long.
+            retry=Retry(NoBackoff(), 0),
         ) as client:
             info: dict[str, Any] = client.info()
     except (AuthenticationError, NoPermissionError) as exc:
@@ -115,6 +137,11 @@ def examine_redis(config: ElectionConfig) -> Iterator[Finding]:
             "Look at what follows the host.",
         )
         return
+    yield from judge_redis(info)
+
+
+def judge_redis(info: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whether it can elect, by what it tells of itself."""
     yield ok(f"version {info['redis_version']}")
     if info["role"] != "master":
         yield fail("it is a replica, which refuses writes", "Let REDIS_URL name the primary.")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from jobs.errors import ChronosError
 
-_SHOWN: Final = 10
-_LONGEST_NAME: Final = 200
 _LONGEST_TEXT: Final = 4_000
 
 
@@ -55,13 +53,6 @@ def examined(examination: Examination) -> Iterator[Finding]:
         yield from examination()
     except ChronosError as exc:
         yield fail(str(exc))
-
-
-def listed(names: Collection[str]) -> str:
-    """The first of some names, which anybody may have written into a database."""
-    rest = len(names) - _SHOWN
-    shown = ", ".join(name[:_LONGEST_NAME] for name in list(names)[:_SHOWN])
-    return shown + (f" and {rest} more" if rest > 0 else "")
 
 
 def printable(text: str) -> str:

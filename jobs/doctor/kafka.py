@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from chronos_site.config import BrokerConfig
 from jobs.broker.cluster import Cluster, Topic
 from jobs.broker.topics import topics_for
-from jobs.doctor.finding import Finding, fail, listed, ok, warn
-from jobs.messages import DLQ_TOPIC, TRIGGERS_TOPIC, dispatch_topic
+from jobs.doctor.finding import Finding, fail, ok, warn
+from jobs.messages import DLQ_TOPIC
+from jobs.wording import listed
 
 _PATIENCE: Final = 5.0
 _MIGRATE: Final = "Run: python manage.py migrate"
@@ -17,15 +18,14 @@ _MORE_PARTITIONS: Final = "Raise the number of partitions with Kafka's tools: ka
 
 
 def examine(
-    config: BrokerConfig, job_types: Collection[str], executors: Mapping[str, int], workers: int
+    config: BrokerConfig, job_types: Collection[str], readers: Callable[[], Mapping[str, int]]
 ) -> Iterator[Finding]:
     """All about Kafka, whose protocol does not tell its version.
 
     Args:
         config: where it is.
         job_types: whose topics must be there.
-        executors: how many serve each type.
-        workers: how many fan-out workers live.
+        readers: how many processes read each topic; asked last, as that may take a while.
     """
     brokers, topics = Cluster(config).describe(_PATIENCE)
     if brokers < config.replication:
@@ -47,9 +47,8 @@ def examine(
             "Have three brokers, KAFKA_REPLICATION=3, and more replicas "
             "(kafka-reassign-partitions): the loss of one broker stops these.",
         )
-    yield from _health(there, config)
-    readers = {dispatch_topic(job_type): count for job_type, count in executors.items()}
-    for name, count in {**readers, TRIGGERS_TOPIC: workers}.items():
+    yield from judge_topics(there, config)
+    for name, count in readers().items():
         if name in there and count > there[name].partitions:
             yield warn(
                 f"{name} has {there[name].partitions} partitions and {count} readers: some have "
@@ -58,7 +57,8 @@ def examine(
             )
 
 
-def _health(topics: Mapping[str, Topic], config: BrokerConfig) -> Iterator[Finding]:
+def judge_topics(topics: Mapping[str, Topic], config: BrokerConfig) -> Iterator[Finding]:
+    """Whether their partitions work, and are as many as the settings say."""
     for name, topic in topics.items():
         if topic.offline:
             yield fail(

@@ -8,17 +8,18 @@ from datetime import timedelta
 from typing import Final
 
 from chronos_site import VERSION
-from jobs.doctor.finding import Finding, listed, ok, warn
+from jobs.doctor.finding import Finding, fail, ok, warn
 from jobs.lifecycle import Status
+from jobs.messages import TRIGGERS_TOPIC, dispatch_topic
 from jobs.repository import Repository
 from jobs.repository.nodes import Seen, processes
+from jobs.wording import listed
 
 _ALIVE: Final = timedelta(seconds=10)
 """Five reports that did not come."""
 _COUNTED: Final = 10_000
 _LACKS: Final = {
     "scheduler": "nothing is dispatched, no template fires",
-    "executor": "no job runs",
     "reaper": "nothing that was lost is found again",
 }
 
@@ -28,14 +29,31 @@ def live(repository: Repository) -> list[Seen]:
     return repository.nodes.seen(since=repository.clock.now() - _ALIVE, limit=_COUNTED)
 
 
-def executors_by_type(seen: Sequence[Seen]) -> Mapping[str, int]:
-    """How many executors serve each type."""
-    nodes = [each.node for each in seen if each.node.role == "executor"]
-    return Counter(name for node in nodes for name in set(node.job_types))
+def readers(seen: Sequence[Seen]) -> Mapping[str, int]:
+    """How many processes read each topic."""
+    counts: Counter[str] = Counter()
+    for node in (each.node for each in seen):
+        if node.role == "executor":
+            counts.update(dispatch_topic(name) for name in set(node.job_types))
+        elif node.role == "fanout":
+            counts[TRIGGERS_TOPIC] += 1
+    return counts
 
 
 def examine(repository: Repository, seen: Sequence[Seen], *, fans_out: bool) -> Iterator[Finding]:
     """What the register says, and how many dead letters there are."""
+    yield from judge_register(seen, fans_out=fans_out)
+    if not repository.facts.indexes().missing:
+        yield judge_dead_letters(repository.census.by_status(limit=_COUNTED)[Status.DLQ])
+
+
+def judge_register(seen: Sequence[Seen], *, fans_out: bool) -> Iterator[Finding]:
+    """Whether somebody does the work of each role.
+
+    Args:
+        seen: see `live`.
+        fans_out: whether fan-out workers have some.
+    """
     nodes = processes(each.node for each in seen)
     counts = Counter(node.role for node in nodes)
     if counts:
@@ -56,20 +74,23 @@ def examine(repository: Repository, seen: Sequence[Seen], *, fans_out: bool) -> 
     lacks = _LACKS | ({"fanout": "nothing is dispatched"} if fans_out else {})
     for role, effect in lacks.items():
         if not counts[role]:
-            yield warn(f"no {role} lives: {effect}", f"Start run{role}.")
+            yield fail(f"no {role} lives: {effect}", f"Start run{role}.")
+    if not counts["executor"]:
+        # Not a failure: none may be needed just now.
+        yield warn(
+            "no executor lives: no job runs", "Start runexecutor, unless due jobs do so (KEDA)."
+        )
     if counts["scheduler"]:
         leaders = [node for node in nodes if node.term is not None]
         if not leaders:
-            yield warn("no scheduler leads", "Look at etcd or Redis, and the schedulers' logs.")
+            yield fail("no scheduler leads", "Look at etcd or Redis, and the schedulers' logs.")
         else:
             latest = max(leaders, key=lambda node: node.term or 0)
             yield ok(f"{latest.name} leads, term {latest.term}")
-    if not repository.facts.indexes().missing:
-        yield _dead_letters(repository)
 
 
-def _dead_letters(repository: Repository) -> Finding:
-    dead = repository.census.by_status(limit=_COUNTED)[Status.DLQ]
+def judge_dead_letters(dead: int) -> Finding:
+    """Whether people have to look at some."""
     if not dead:
         return ok("no dead letters")
     count = f"{dead}" if dead < _COUNTED else f"{_COUNTED} or more"

@@ -43,6 +43,7 @@ from jobs.repository.template_changes import TemplateChangeStore
 from jobs.repository.template_lists import TemplateListStore
 from jobs.repository.templates import TemplateStore
 from jobs.repository.uses import UseStore
+from jobs.wording import listed
 
 if TYPE_CHECKING:
     from chronos_site.config import StoreConfig
@@ -147,6 +148,15 @@ class Repository:
         """
         indexes.ensure(self._database)
 
+    @outages_named()
+    def drop_obsolete_indexes(self) -> list[str]:
+        """Drop the indexes that only roles of earlier versions use, which then work no more.
+
+        Returns:
+            Those that were there, as `collection.name`.
+        """
+        return indexes.drop_obsolete(self._database)
+
     def require_indexes(self) -> None:
         """Refuse to work on a store without its indexes.
 
@@ -157,7 +167,7 @@ class Repository:
             missing = indexes.missing(self._database)
         if missing:
             raise NotProvisioned(
-                f"MongoDB lacks the indexes {', '.join(missing)}. Run: python manage.py migrate"
+                f"MongoDB lacks the indexes {listed(missing)}. Run: python manage.py migrate"
             )
 
     def close(self) -> None:

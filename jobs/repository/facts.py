@@ -64,6 +64,8 @@ class IndexState:
 
     missing: tuple[str, ...]
     extra: tuple[str, ...]
+    obsolete: tuple[str, ...]
+    """Those that only earlier versions use."""
     building: tuple[str, ...]
     changed: tuple[str, ...]
     """There, but with other keys."""
@@ -150,14 +152,17 @@ class Facts:
 
     def indexes(self) -> IndexState:
         """How the indexes are."""
-        found: dict[str, list[str]] = {"missing": [], "extra": [], "building": [], "changed": []}
+        kinds = ("missing", "extra", "obsolete", "building", "changed")
+        found: dict[str, list[str]] = {kind: [] for kind in kinds}
         for collection, models in COLLECTIONS.items():
             wanted = {model.document["name"]: dict(model.document["key"]) for model in models}
             there, building = self._indexes_of(collection)
             found["building"] += (f"{collection}.{name}" for name in sorted(building))
             found["missing"] += (f"{collection}.{name}" for name in wanted if name not in there)
             for name, keys in there.items():
-                if name not in wanted:
+                if name in OBSOLETE.get(collection, ()):
+                    found["obsolete"].append(f"{collection}.{name}")
+                elif name not in wanted:
                     found["extra"].append(f"{collection}.{name}")
                 elif keys != wanted[name]:
                     found["changed"].append(f"{collection}.{name}")
@@ -198,7 +203,7 @@ class Facts:
         building: set[str] = set()
         for index in answer["cursor"]["firstBatch"]:
             spec = index.get("spec", index)
-            if spec["name"] in {"_id_", *OBSOLETE}:
+            if spec["name"] == "_id_":
                 continue
             there[spec["name"]] = dict(spec["key"])
             if "buildUUID" in index:

@@ -6,6 +6,7 @@ and nearly all are partial.
 
 from __future__ import annotations
 
+from collections.abc import Collection as AnyCollection
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -293,8 +294,9 @@ COLLECTIONS: Final[Mapping[str, Sequence[IndexModel]]] = {
     "statistics": STATISTICS,
     "login_attempts": LOGIN_ATTEMPTS,
 }
-OBSOLETE: Final = ("due",)
-"""Of earlier versions. A changed index gets a new name, so that it is there before the old goes."""
+OBSOLETE: Final[Mapping[str, AnyCollection[str]]] = {"jobs": ("due",)}
+"""Those of earlier versions, whose roles read by them and start with nothing less: they go last.
+A changed index gets a new name."""
 
 
 # IndexOptionsConflict and IndexKeySpecsConflict in MongoDB's error_codes.yml.
@@ -302,7 +304,7 @@ _CONFLICTS: Final = frozenset({85, 86})
 
 
 def ensure(database: Database[dict[str, Any]]) -> None:
-    """Create what is missing, and drop what is obsolete. Repeatable.
+    """Create what is missing. Repeatable.
 
     Raises:
         NotProvisioned: some are in the way, which it names. All others are there then.
@@ -321,9 +323,23 @@ def ensure(database: Database[dict[str, Any]]) -> None:
             "MongoDB has other indexes where ours must be. Drop them in MongoDB: "
             f"{'; '.join(in_the_way)}; then run migrate again."
         )
-    for name in OBSOLETE:
-        if name in database["jobs"].index_information():
-            database["jobs"].drop_index(name)
+
+
+def drop_obsolete(database: Database[dict[str, Any]]) -> list[str]:
+    """Drop the indexes that only earlier versions use.
+
+    Returns:
+        Those that were there, as `collection.name`.
+    """
+    there = [
+        (collection, name)
+        for collection, names in OBSOLETE.items()
+        for name in database[collection].index_information()
+        if name in names
+    ]
+    for collection, name in there:
+        database[collection].drop_index(name)
+    return [f"{collection}.{name}" for collection, name in there]
 
 
 def _create(collection: Collection[dict[str, Any]], models: Sequence[IndexModel]) -> bool:

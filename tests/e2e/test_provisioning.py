@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -11,7 +12,8 @@ from uuid import uuid4
 import pytest
 from confluent_kafka.admin import AdminClient
 from django.conf import settings
-from pymongo import MongoClient
+from pymongo import IndexModel, MongoClient
+from pymongo.collection import Collection
 
 from chronos_site.config import BrokerConfig
 from devstack.kafka import Kafka
@@ -21,8 +23,10 @@ from jobs.broker.outbox import Outbox, Receipt
 from jobs.broker.publisher import Publisher
 from jobs.broker.subscription import Subscription
 from jobs.errors import BrokerUnavailable
+from jobs.lifecycle import Job, Status
 from jobs.messages import Message, dispatch_topic
-from jobs.repository import Repository
+from jobs.repository import Repository, indexes
+from tests.builders import a_job
 from tests.processes import RoleProcess
 from tests.waiting import ANSWER_SECONDS, wait_for
 
@@ -103,6 +107,60 @@ def test_migrate_without_kafka_fails_where_topics_are_required(
         assert role.wait() == status, role.output
         assert "The topics were not created." in role.output
         assert "Then run migrate again." in role.output
+
+
+def test_roles_of_the_version_before_work_on_and_start_until_their_indexes_are_dropped(
+    start: Start,
+    repo: Repository,
+    count_by_status: Callable[[list[Job]], Counter[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler = start("runscheduler", "--name", "living")
+    executor = start("runexecutor", "--type", "noop")
+    for role in (scheduler, executor):
+        role.wait_ready()
+    # What the version after this one would migrate with.
+    ours = {each.document["name"]: each.document for each in indexes.JOBS}[indexes.DISPATCH]
+    theirs = IndexModel(
+        [*ours["key"].items(), ("_id", 1)],
+        name="dispatch_by_id",
+        partialFilterExpression=ours["partialFilterExpression"],
+    )
+    others = [each for each in indexes.JOBS if each.document["name"] != indexes.DISPATCH]
+    newer = {**indexes.COLLECTIONS, "jobs": [theirs, *others]}
+    with monkeypatch.context() as version:
+        version.setattr(indexes, "COLLECTIONS", newer)
+        version.setattr(indexes, "OBSOLETE", {"jobs": (indexes.DISPATCH,)})
+
+        repo.ensure_indexes()
+
+        repo.require_indexes()
+        jobs = [a_job(scheduled_at=repo.clock.now()) for _ in range(5)]
+        repo.jobs.insert(jobs)
+        wait_for(
+            lambda: count_by_status(jobs) == {Status.COMPLETED: 5}, show=lambda: scheduler.output
+        )
+        start("runscheduler", "--name", "newcomer").wait_ready()
+
+        assert repo.drop_obsolete_indexes() == ["jobs.dispatch"]
+    late = start("runscheduler", "--name", "late")
+    assert late.wait() == 1
+    assert "MongoDB lacks the indexes jobs.dispatch. Run" in late.output
+
+
+def test_migrate_drops_obsolete_indexes_only_when_it_is_told_to(
+    start_role: Start, repo: Repository, documents: Collection[dict[str, Any]]
+) -> None:
+    documents.create_index("scheduledAt", name="due")
+
+    for arguments, told, is_there in (
+        ((), "", True),
+        (("--drop-obsolete",), "Obsolete indexes dropped: jobs.due.", False),
+    ):
+        role = start_role("migrate", *arguments)
+        assert role.wait() == 0, role.output
+        assert told in role.output
+        assert ("due" in documents.index_information()) is is_there
 
 
 def test_two_that_migrate_at_once_end_without_a_traceback(

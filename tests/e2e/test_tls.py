@@ -168,9 +168,16 @@ def test_jobs_run_from_the_request_to_their_end(
         show=lambda: [json.dumps(submitted), scheduler.output, *(o.output for o in others)],
     )
     assert (tmp_path / "record").exists()
-    # While the roles live: it sees them, the members and their clocks.
-    doctor = start_role("doctor")
-    assert doctor.wait() == 0, doctor.output
+    # While the roles live: it sees them, the members and their clocks. A role whose reports are
+    # late on a busy machine counts as dead.
+    asked: list[RoleProcess] = []
+
+    def finds_nothing_wrong() -> bool:
+        asked.append(start_role("doctor"))
+        return asked[-1].wait() == 0
+
+    wait_for(finds_nothing_wrong, show=lambda: asked[-1].output)
+    doctor = asked[-1]
     assert "no field that Chronos does not know" in doctor.output
     assert "lacks the right" not in doctor.output
     assert PASSWORD not in doctor.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from base64 import b64encode
@@ -29,11 +30,12 @@ from devstack.process import accepts
 from devstack.redis import Redis
 from jobs.broker.topics import ensure_topics, topics_for
 from jobs.doctor import kafka, mongodb, roles
-from jobs.doctor.election import examine_etcd
+from jobs.doctor.election import examine_etcd, examine_redis
 from jobs.doctor.finding import Finding, Level
+from jobs.messages import dispatch_topic
 from jobs.registry import known_types
 from jobs.repository import Repository
-from jobs.repository.nodes import Node
+from jobs.repository.nodes import Node, Seen
 from tests.builders import a_job
 from tests.processes import MANAGE, RoleProcess
 from tests.waiting import wait_for
@@ -57,6 +59,14 @@ def alive_for_long(repo: Repository) -> datetime:
     return repo.clock.now() + timedelta(minutes=1)
 
 
+def all_live(repo: Repository) -> None:
+    """Report a process of each role that has to live."""
+    now = alive_for_long(repo)
+    for role in ("executor", "reaper"):
+        repo.nodes.report(Node(role, role, now, ("noop",)), now=now)
+    repo.nodes.report(Node("one", "scheduler", now, term=7), now=now)
+
+
 def levels(part: list[dict[str, Any]]) -> set[str]:
     return {finding["level"] for finding in part}
 
@@ -73,10 +83,7 @@ def provisioned(chronos_config: Config, repo: Repository) -> Config:
 
 
 def test_servers_that_are_well_fail_nothing(provisioned: Config, repo: Repository) -> None:
-    now = alive_for_long(repo)
-    for role in ("executor", "reaper"):
-        repo.nodes.report(Node(role, role, now, ("noop",)), now=now)
-    repo.nodes.report(Node("one", "scheduler", now, term=7), now=now)
+    all_live(repo)
     assert repo.jobs.insert([a_job()])
 
     status, parts = doctor(provisioned)
@@ -95,7 +102,7 @@ def test_servers_that_are_well_fail_nothing(provisioned: Config, repo: Repositor
 
 @pytest.mark.parametrize("away", ["MongoDB", "Kafka", "etcd", "Redis"])
 def test_each_server_that_is_away_is_said_and_the_others_answer(
-    away: str, provisioned: Config
+    away: str, provisioned: Config, repo: Repository
 ) -> None:
     secret = "hidden-word"  # noqa: S105 - to be looked for
     changes: dict[str, dict[str, Any]] = {
@@ -104,6 +111,8 @@ def test_each_server_that_is_away_is_said_and_the_others_answer(
         "etcd": {"election": ElectionConfig("etcd", (AWAY,))},
         "Redis": {"election": ElectionConfig("redis", (), redis_url=f"redis://:{secret}@{AWAY}/0")},
     }
+
+    all_live(repo)
 
     status, parts = doctor(replace(provisioned, **changes[away]))
 
@@ -114,6 +123,37 @@ def test_each_server_that_is_away_is_said_and_the_others_answer(
     assert "ETCD_TLS" not in json.dumps(parts)
     # The register of the roles is in MongoDB.
     assert failing == ({"MongoDB", "Roles"} if away == "MongoDB" else {away})
+
+
+def test_mongodb_is_waited_for_once_though_two_parts_need_the_register(
+    provisioned: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Repository] = []
+
+    def asking(repository: Repository) -> list[Seen]:
+        asked.append(repository)
+        return live(repository)
+
+    live = roles.live
+    monkeypatch.setattr(roles, "live", asking)
+
+    doctor(replace(provisioned, store=StoreConfig(f"mongodb://{AWAY}/", "chronos")))
+
+    assert len(asked) == 1
+
+
+def test_a_redis_that_says_nothing_is_asked_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        election = ElectionConfig("redis", (), redis_url=f"redis://127.0.0.1:{port}/0")
+
+        [finding] = examine_redis(election)
+
+        assert finding.text.startswith("it does not answer")
+        silent.accept()[0].close()
+        silent.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_what_answers_and_is_no_etcd_may_speak_tls(
@@ -162,6 +202,7 @@ def test_indexes_that_differ_are_named(provisioned: Config, mongo_server: Mongod
         jobs.create_index("somethingElse", name="ours")
         jobs.drop_index("pauses")
         jobs.create_index("jobType", name="pauses")
+        jobs.create_index("scheduledAt", name="due")
 
     status, parts = doctor(provisioned)
 
@@ -171,6 +212,9 @@ def test_indexes_that_differ_are_named(provisioned: Config, mongo_server: Mongod
     assert missing["remedy"] == "Run: python manage.py migrate"
     assert found["indexes with other keys than ours: jobs.pauses"]["level"] == "fail"
     assert found["indexes that Chronos does not use: jobs.ours"]["level"] == "warn"
+    obsolete = found["indexes that only earlier versions use: jobs.due"]
+    assert obsolete["level"] == "warn"
+    assert obsolete["remedy"].endswith("run: python manage.py migrate --drop-obsolete")
 
 
 def test_a_field_that_nobody_knows_is_named(
@@ -192,8 +236,9 @@ def test_a_field_that_nobody_knows_is_named(
 def test_topics_that_are_missing_or_too_narrow_are_named(broker_config: BrokerConfig) -> None:
     ensure_topics(broker_config, topics_for({"doctored"}))
     wider = replace(broker_config, partitions=8, replication=3)
+    readers = {dispatch_topic("doctored"): 5}
 
-    findings = list(kafka.examine(wider, {"doctored", "never-made"}, {"doctored": 5}, 0))
+    findings = list(kafka.examine(wider, {"doctored", "never-made"}, lambda: readers))
 
     failing, warning = texts(findings, Level.FAIL), texts(findings, Level.WARN)
     assert "topics are missing: jobs.dispatch.never-made" in failing
@@ -204,17 +249,19 @@ def test_topics_that_are_missing_or_too_narrow_are_named(broker_config: BrokerCo
     assert "jobs.dispatch.doctored: replicas: 1, KAFKA_REPLICATION is 3" in warning
 
 
-def test_a_register_without_roles_is_a_warning(provisioned: Config, repo: Repository) -> None:
+def test_work_that_nobody_does_is_a_failure(provisioned: Config, repo: Repository) -> None:
     long_ago = repo.clock.now() - timedelta(hours=1)
     repo.nodes.report(Node("killed", "scheduler", long_ago), now=long_ago)
 
     status, parts = doctor(provisioned)
 
-    assert status == 0
-    found = {finding["text"] for finding in parts["Roles"] if finding["level"] == "warn"}
-    assert "no scheduler lives: nothing is dispatched, no template fires" in found
-    assert "no executor lives: no job runs" in found
-    assert "no reaper lives: nothing that was lost is found again" in found
+    assert status == 1
+    assert {(finding["level"], finding["text"]) for finding in parts["Roles"]} == {
+        ("fail", "no scheduler lives: nothing is dispatched, no template fires"),
+        ("fail", "no reaper lives: nothing that was lost is found again"),
+        ("warn", "no executor lives: no job runs"),
+        ("ok", "no dead letters"),
+    }
 
 
 def test_roles_of_another_version_are_a_warning(
@@ -263,8 +310,9 @@ def test_processes_that_nobody_can_count_are_said(
 def test_what_was_written_by_hand_reaches_the_terminal_spelled_out(
     provisioned: Config, repo: Repository, mongo_server: Mongod
 ) -> None:
+    all_live(repo)
     now, output = repo.clock.now(), StringIO()
-    repo.nodes.report(Node("evil\x1b]0;owned\x07", "scheduler", now, term=7), now=now)
+    repo.nodes.report(Node("evil\x1b]0;owned\x07", "scheduler", now, term=8), now=now)
     for number in range(12):
         role = f"{number:02} \x1b[2J\r\n\u202e" + "x" * 10_000
         repo.nodes.report(Node(f"n{number}", role, now), now=now)
@@ -273,9 +321,9 @@ def test_what_was_written_by_hand_reaches_the_terminal_spelled_out(
         call_command("doctor", stdout=output)
 
     shown = output.getvalue()
-    assert "evil\\x1b]0;owned\\x07 leads, term 7" in shown
+    assert "evil\\x1b]0;owned\\x07 leads, term 8" in shown
     assert "1 × 00 \\x1b[2J\\r\\n\\u202exx" in shown
-    assert "and 3 more" in shown
+    assert "and 5 more" in shown
     assert all(character.isprintable() or character == "\n" for character in shown)
     assert max(map(len, shown.splitlines())) < 5_000
 

@@ -36,26 +36,39 @@ def test_each_missing_index_is_named(repo: Repository, documents: Documents) -> 
         for name in (model.document["name"] for model in models):
             documents.database[collection].drop_index(name)
 
-            with pytest.raises(NotProvisioned, match=f"{collection}.{name}"):
+            with pytest.raises(NotProvisioned, match=f"lacks the indexes {collection}.{name}. Run"):
                 repo.require_indexes()
+            repo.ensure_indexes()
 
 
-def test_an_index_of_an_earlier_version_is_replaced(
+def test_of_many_that_are_missing_ten_are_named_before_the_command(
+    store_config: StoreConfig,
+) -> None:
+    repository = Repository.connect(store_config)
+    count = sum(len(models) for models in COLLECTIONS.values())
+
+    with pytest.raises(NotProvisioned) as refusal:
+        repository.require_indexes()
+
+    told = str(refusal.value)
+    assert told.endswith(f" and {count - 10} more. Run: python manage.py migrate")
+    assert told.count("jobs.") == 10
+    repository.close()
+
+
+def test_an_index_of_an_earlier_version_stays_until_it_is_dropped_on_purpose(
     store_config: StoreConfig, documents: Documents
 ) -> None:
     documents.create_index([("jobType", 1), ("priority", -1), ("scheduledAt", 1)], name="due")
     repository = Repository.connect(store_config)
 
     repository.ensure_indexes()
+    assert {"due", "dispatch"} <= documents.index_information().keys()
 
-    there = documents.index_information()
-    assert "due" not in there
-    assert [name for name, _ in there["dispatch"]["key"]] == [
-        "jobType",
-        "priority",
-        "scheduledAt",
-        "shard",
-    ]
+    assert repository.drop_obsolete_indexes() == ["jobs.due"]
+    assert repository.drop_obsolete_indexes() == []
+    assert "due" not in documents.index_information()
+    repository.require_indexes()
     repository.close()
 
 

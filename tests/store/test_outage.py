@@ -70,6 +70,7 @@ CALLS: Final[Mapping[str, Call]] = {
     "ping": lambda repo: repo.ping(),
     "ensure_indexes": lambda repo: repo.ensure_indexes(),
     "require_indexes": lambda repo: repo.require_indexes(),
+    "drop_obsolete_indexes": lambda repo: repo.drop_obsolete_indexes(),
     "jobs.insert": lambda repo: repo.jobs.insert([a_job()]),
     "jobs.insert_each": lambda repo: repo.jobs.insert_each([a_job()]),
     "jobs.find": lambda repo: repo.jobs.find(JOB.id),

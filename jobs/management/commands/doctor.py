@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,6 @@ from jobs.doctor.finding import Examination, Finding, Level, examined, printable
 from jobs.errors import ChronosError, StoreUnavailable
 from jobs.registry import known_types
 from jobs.repository import Repository
-from jobs.repository.nodes import Seen
 
 if TYPE_CHECKING:
     from chronos_site.config import Config
@@ -77,36 +76,31 @@ class Command(BaseCommand):
 def _examine(
     config: Config, repository: Repository, job_types: frozenset[str]
 ) -> dict[str, list[Finding]]:
-    def look_at_kafka() -> Iterator[Finding]:
-        seen = _live_if_known(repository)
-        workers = sum(each.node.role == "fanout" for each in seen)
-        return kafka.examine(config.broker, job_types, roles.executors_by_type(seen), workers)
+    def readers() -> Mapping[str, int]:
+        try:
+            return roles.readers(register.result())
+        except StoreUnavailable:
+            # Kafka is looked at all the same.
+            return {}
 
     def look_at_roles() -> Iterator[Finding]:
-        seen = roles.live(repository)
-        return roles.examine(repository, seen, fans_out=config.scheduler.fans_out)
+        return roles.examine(repository, register.result(), fans_out=config.scheduler.fans_out)
 
     parts: dict[str, Examination] = {
         "MongoDB": lambda: mongodb.examine(repository),
-        "Kafka": look_at_kafka,
+        "Kafka": lambda: kafka.examine(config.broker, job_types, readers),
         "etcd": lambda: election.examine_etcd(config.election),
         "Redis": lambda: election.examine_redis(config.election),
         "Roles": look_at_roles,
     }
     del parts["etcd" if config.election.backend == "redis" else "Redis"]
     # Side by side, so that the time-outs of servers that are away do not add up.
-    with ThreadPoolExecutor(len(parts)) as pool:
+    with ThreadPoolExecutor(len(parts) + 1) as pool:
+        # Two parts need it: MongoDB is waited for once.
+        register = pool.submit(roles.live, repository)
         asked = {name: pool.submit(_findings, look) for name, look in parts.items()}
         return {name: each.result() for name, each in asked.items()}
 
 
 def _findings(look: Examination) -> list[Finding]:
     return list(examined(look))
-
-
-def _live_if_known(repository: Repository) -> list[Seen]:
-    try:
-        return roles.live(repository)
-    except StoreUnavailable:
-        # Kafka is looked at all the same.
-        return []

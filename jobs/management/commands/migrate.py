@@ -31,6 +31,12 @@ class Command(migrate.Command):
             action="store_true",
             help="fail where Kafka does not make the topics, so that a deployment tries again",
         )
+        parser.add_argument(
+            "--drop-obsolete",
+            action="store_true",
+            help="also drop the indexes that only roles of earlier versions use: the last step of "
+            "an upgrade, when none of them lives",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         config: Config = settings.CHRONOS
@@ -47,6 +53,9 @@ class Command(migrate.Command):
             self._migrate(*args, **options)
             repository.ensure_indexes()
             repository.dead_letters.assign_groups()
+            if options["drop_obsolete"]:
+                dropped = repository.drop_obsolete_indexes()
+                self.stdout.write(f"Obsolete indexes dropped: {', '.join(dropped) or 'none'}.")
         except ChronosError as exc:
             raise CommandError(str(exc)) from exc
         finally:
