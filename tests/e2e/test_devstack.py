@@ -72,6 +72,7 @@ def pid_of(directory: Path, command: str) -> int:
     return pid
 
 
+@pytest.mark.timeout(3 * PATIENCE.total_seconds())
 def test_the_demo_ends_well_and_so_does_a_second_one_on_the_same_data(
     start_devstack: StartDevstack, directory: Path
 ) -> None:
