@@ -66,6 +66,7 @@ class Heartbeat:
         self._node = node
         self._lease = lease
         self._slots = pool.slots
+        self._pool = pool.name
         self._capacity_shown = CAPACITY.labels(pool.name)
         self._repository = repository
         self._holdings = holdings
@@ -125,7 +126,7 @@ class Heartbeat:
             self._holdings.room.limit = capacity + self._spare_room
             busy = self._holdings.count_working()
             for job_type in self._node.job_types:
-                BUSY.labels(job_type).set(busy[job_type])
+                BUSY.labels(self._pool, job_type).set(busy[job_type])
             node = replace(
                 self._node,
                 capacity=capacity,

@@ -34,7 +34,7 @@ DROPPED_LOG_LINES = Counter(
 )
 CAPACITY = Gauge("executor_capacity", "Jobs this executor can hold at once.", ["pool"])
 HELD = Gauge("executor_held", "Jobs this executor holds.", ["pool"])
-BUSY = Gauge("executor_busy", "Jobs this executor runs.", ["job_type"])
+BUSY = Gauge("executor_busy", "Jobs this executor runs.", ["pool", "job_type"])
 
 
 def show_from_zero(job_types: Iterable[str]) -> None:

@@ -25,3 +25,9 @@ _BUILD: Final = Gauge(
     "chronos_build_info", "1; the version is its label.", ["version"], multiprocess_mode="max"
 )
 _BUILD.labels(VERSION).set(1)
+STARTED: Final = Gauge(
+    "chronos_start_time_seconds",
+    "When the process began, in seconds since 1970; of several API workers the latest.",
+    multiprocess_mode="max",
+)
+STARTED.set_to_current_time()

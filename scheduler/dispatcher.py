@@ -165,7 +165,8 @@ class Dispatcher:
         for job_type, count in Counter(job.job_type for job in ours).items():
             CLAIMED.labels(job_type).inc(count)
         for job in ours:
-            DISPATCH_LAG_SECONDS.observe((now - job.ready_at).total_seconds())
+            lag = (now - job.ready_at).total_seconds()
+            DISPATCH_LAG_SECONDS.labels(job.job_type).observe(lag)
         sent = [job for place, job in enumerate(ours) if place not in failed]
         if sent and tracer.current() is not None:
             self._trace(sent, now, took)

@@ -10,7 +10,10 @@ TICK_SECONDS = Histogram(
 CLAIMED = Counter("scheduler_jobs_claimed", "Jobs moved from pending to queued.", ["job_type"])
 DISPATCH_ERRORS = Counter("scheduler_dispatch_errors", "Messages not known to have reached Kafka.")
 DISPATCH_LAG_SECONDS = Histogram(
-    "scheduler_dispatch_lag_seconds", "From due to dispatched.", buckets=MILLISECONDS_TO_HOURS
+    "scheduler_dispatch_lag_seconds",
+    "From due to dispatched.",
+    ["job_type"],
+    buckets=MILLISECONDS_TO_HOURS,
 )
 CRON_SPAWNED = Counter("scheduler_cron_spawned", "Runs spawned by templates.")
 CRON_DUPLICATE = Counter(

@@ -25,6 +25,7 @@ from jobs import services
 from jobs.errors import ChronosError, ConfigError
 from jobs.logs import events
 from jobs.logs.process import identity
+from jobs.metrics import STARTED
 from jobs.probes import Probes, cannot_listen
 from jobs.tracing import tracer
 
@@ -119,6 +120,7 @@ class Server(BaseApplication):
     def _begin(self, worker: ThreadWorker) -> None:
         # Here and not before: threads do not survive the fork.
         tracer.start(settings.CHRONOS.tracing, "api", identity()["process"])
+        STARTED.set_to_current_time()
         self._start_probes()
 
     def _start_probes(self) -> None:

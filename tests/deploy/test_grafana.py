@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ import yaml
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanasDashboard
-from prometheus_client import REGISTRY
+from prometheus_client import REGISTRY, Gauge
 
 # They fill REGISTRY.
 import executor.metrics  # noqa: F401
@@ -141,7 +142,7 @@ def test_every_metric_of_ours_is_on_a_dashboard() -> None:
         for query in panel.queries
         for metric in metrics_in(query.expression)
     }
-    shown = asked.union(*(metrics_in(recorded()[rule]) for rule in asked & recorded().keys()))
+    shown = behind(asked)
 
     left_out = {name for name, series in exported().items() if not series & shown}
 
@@ -155,6 +156,23 @@ def test_the_panels_link_every_alert_and_nothing_else() -> None:
     linked = {alert for board in DASHBOARDS for panel in board.panels for alert in panel.alerts}
 
     assert linked == alerts
+
+
+def test_whoever_is_said_to_count_is_who_exports_the_figure() -> None:
+    said = {
+        (panel.title, role, query.expression)
+        for board in DASHBOARDS
+        for panel in board.panels
+        for role in re.findall(r"as the (\w+) (?:counts|sees) them", panel.shows)
+        for query in panel.queries
+    }
+
+    assert said
+    for title, role, expression in said:
+        [asked] = metrics_in(expression)
+        [metric] = metrics_in(recorded()[asked])
+        gauges = vars(import_module(f"{role}.metrics")).values()
+        assert metric in {each._name for each in gauges if isinstance(each, Gauge)}, title
 
 
 def test_the_data_source_is_the_one_that_the_panels_name() -> None:
@@ -211,6 +229,13 @@ def recorded() -> Mapping[str, str]:
     """What recording rules record, by the names that they give."""
     rules = _rules(_read_yaml(*(DEPLOY / "prometheus/rules").glob("*.yml")))
     return {rule["record"]: rule["expr"] for rule in rules if "record" in rule}
+
+
+def behind(metrics: set[str]) -> set[str]:
+    """These, and what the recording rules among them ask for, and so on."""
+    asked = [metrics_in(recorded()[rule]) for rule in metrics & recorded().keys()]
+    found = metrics.union(*asked)
+    return found if found == metrics else behind(found)
 
 
 def _rules(documents: list[Any]) -> Iterator[Mapping[str, Any]]:

@@ -30,7 +30,7 @@ SCHEDULER_METRICS = (
     "scheduler_cron_spawned_total 1.0",
     "scheduler_cron_invalid_total 0.0",
     "scheduler_is_leader 1.0",
-    "scheduler_dispatch_lag_seconds_count 3.0",
+    'scheduler_dispatch_lag_seconds_count{job_type="test-record"} 3.0',
 )
 EXECUTOR_METRICS = (
     'executor_jobs_total{job_type="test-record",result="completed"} 3.0',

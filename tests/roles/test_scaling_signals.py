@@ -110,7 +110,8 @@ def dispatch_until_done(
 
 def busy(job_type: str) -> float | None:
     """What `/metrics` says about the jobs that run."""
-    return REGISTRY.get_sample_value("executor_busy", {"job_type": job_type})
+    labels = {"pool": "handlers", "job_type": job_type}
+    return REGISTRY.get_sample_value("executor_busy", labels)
 
 
 def test_a_type_that_nobody_serves_has_the_floor_as_lag_and_whoever_comes_works_off_all(

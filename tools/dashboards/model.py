@@ -340,7 +340,7 @@ _ALERTS: Final = {
     "name": "Alerts",
     "enable": True,
     "datasource": DATASOURCE,
-    "expr": 'ALERTS{alertstate="firing"}',
+    "expr": 'ALERTS{alertstate="firing", severity!="none"}',
     "iconColor": "orange",
     "titleFormat": "{{alertname}}",
 }

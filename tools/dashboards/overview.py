@@ -58,13 +58,7 @@ UNSERVED = Panel(
     "Jobs that are due or queued, of types without a live executor.",
     "no line.",
     "short",
-    (
-        Query(
-            '(chronos:jobs_due{job_type=~"$job_type"} + chronos:jobs_queued) > 0'
-            " and on (job_type) chronos:executors_serving == 0",
-            "{{job_type}}",
-        ),
-    ),
+    (Query('chronos:unserved{job_type=~"$job_type"}', "{{job_type}}"),),
     empty_because="every type with due jobs has an executor.",
     alerts=("BacklogWithoutExecutor",),
 )
@@ -157,15 +151,13 @@ LEADERS = Panel(
 )
 SATURATION = Panel(
     "How full the executors are",
-    "Jobs that executors hold, as a share of what they can hold, by pool.",
-    "below 0.8. At 1 for long: jobs wait in MongoDB; add executors or concurrency.",
+    "Jobs that executors hold, as a share of what they can hold: all executors of each type, and"
+    " the fullest one.",
+    "below 0.8. At 1 for long: jobs wait in MongoDB; add executors or concurrency. One of several"
+    " at 1: its partitions get more than others.",
     "percentunit",
     (
-        Query(
-            f"sum by (pool) (executor_held{{{CHRONOS}}})"
-            f" / (sum by (pool) (executor_capacity{{{CHRONOS}}}) > 0)",
-            "all, {{pool}}",
-        ),
+        Query('chronos:fullness{job_type=~"$job_type"}', "{{job_type}}"),
         Query("chronos:fullest_executor", "the fullest process"),
     ),
     limits=(0.8, 0.9),
@@ -174,7 +166,7 @@ SATURATION = Panel(
 )
 SERVING = Panel(
     "Executors of each type",
-    "Live executors that serve a type, as the scheduler sees them.",
+    "Live executors that serve a type, as the reaper counts them.",
     "what is deployed; at least 1 of each type that has jobs.",
     "short",
     (Query('chronos:executors_serving{job_type=~"$job_type"}', "{{job_type}}"),),
@@ -247,10 +239,17 @@ OVERVIEW = Dashboard(
                 DEAD,
                 Panel(
                     "Alerts",
-                    "Alerts that fire, or are about to (pending). The runbook says what to do.",
+                    "Alerts that fire, or are about to (pending), without Watchdog, which always"
+                    " does. The runbook says what to do.",
                     "none.",
                     "short",
-                    (Query("sum by (alertname, severity, alertstate) (ALERTS)", ""),),
+                    (
+                        Query(
+                            'sum by (alertname, severity, alertstate) (ALERTS{severity!="none"})',
+                            "",
+                        ),
+                    ),
+                    alerts=("Watchdog",),
                     kind=Kind.TABLE,
                     width=12,
                     empty_because="no alert fires.",

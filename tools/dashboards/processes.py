@@ -38,10 +38,11 @@ def processes(role: str) -> tuple[Panel, ...]:
         ),
         Panel(
             "Started again",
-            "Starts of the processes in the last hour: an address whose process is younger.",
+            "Starts of the processes in the last hour: an address whose process is younger, or"
+            " the latest of its API workers.",
             "0 between releases; more means crashes, or a supervisor that loses patience.",
             "short",
-            (Query(f"sum(changes(process_start_time_seconds{{{chosen}}}[1h]))", "starts"),),
+            (Query(f"sum(changes(chronos_start_time_seconds{{{chosen}}}[1h]))", "starts"),),
             kind=Kind.STAT,
             width=6,
             limits=(1, 3),

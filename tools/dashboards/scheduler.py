@@ -25,13 +25,14 @@ def step_time(chosen: str) -> Panel:
         "Time of one step",
         "A step looks for due templates and jobs, and dispatches a batch.",
         "milliseconds with little due, some 100 ms with full batches. Above 1 s: MongoDB is"
-        " slow, or CLAIM_BATCH too large.",
+        " slow, or CLAIM_BATCH too large. No line of the leader: a step does not end.",
         "s",
         [
             Query(f"histogram_quantile({q}, sum by (le) ({buckets}))", f"p{100 * q:g}")
             for q in (0.5, 0.99)
         ],
         limits=(1, 5),
+        alerts=("StepHangs",),
     )
 
 
