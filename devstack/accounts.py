@@ -23,7 +23,8 @@ ACCOUNTS: Final = {
     "demo-viewer": ("--member", f"{TENANT}:viewer"),
 }
 """Names, and what they may do."""
-_TIMEOUT_SECONDS: Final = 60
+_TIMEOUT_SECONDS: Final = 180
+"""Against hanging: three commands start at once, on a machine where the servers have just begun."""
 
 
 def make_accounts(directory: Path, environment: Mapping[str, str]) -> Mapping[str, str]:
@@ -47,15 +48,20 @@ def make_accounts(directory: Path, environment: Mapping[str, str]) -> Mapping[st
 
 def _make(name: str, password: str, environment: Mapping[str, str]) -> None:
     manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
-    made = subprocess.run(  # noqa: S603 (our own command)
-        [*manage, "account", name, *ACCOUNTS[name], "--password-stdin"],
-        env=environment,
-        input=password,
-        text=True,
-        capture_output=True,
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-    )
+    try:
+        made = subprocess.run(  # noqa: S603 (our own command)
+            [*manage, "account", name, *ACCOUNTS[name], "--password-stdin"],
+            env=environment,
+            input=password,
+            text=True,
+            capture_output=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise DevstackError(
+            f"The user {name} could not be made: `account` took over {_TIMEOUT_SECONDS} s."
+        ) from exc
     if made.returncode != 0:
         raise DevstackError(f"The user {name} could not be made. {made.stderr.strip()}")
 
