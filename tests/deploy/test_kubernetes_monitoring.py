@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 
 from tests.deploy.manifests import LARGE, ROOT, Manifests
 from tools import prometheus_rule
+from tools.dashboards.files import files as dashboards
 
 CONFIGURATION = ROOT.parent / "prometheus" / "prometheus.yml"
 
@@ -43,6 +45,22 @@ def test_the_job_is_called_as_rules_and_dashboards_call_it(large: Manifests) -> 
 
     [job] = yaml.safe_load(CONFIGURATION.read_text())["scrape_configs"]
     assert service["metadata"]["labels"][monitor["spec"]["jobLabel"]] == job["job_name"]
+
+
+def test_grafanas_sidecar_finds_every_dashboard_and_no_old_one(large: Manifests) -> None:
+    """By the label of Grafana's Helm chart, under names that stay from release to release."""
+    boards = {
+        config["metadata"]["name"]: config["data"]
+        for config in large.of("ConfigMap")
+        if config["metadata"].get("labels") == {"grafana_dashboard": "1"}
+    }
+
+    assert boards == {
+        f"dashboard-{path.stem}": {f"chronos-{path.name}": text}
+        for path, text in dashboards().items()
+    }
+    # What `kubectl apply` adds to each as an annotation.
+    assert all(len(json.dumps(json.dumps(data))) < 262_144 for data in boards.values())
 
 
 def test_every_process_of_every_role_is_scraped_and_says_its_role(large: Manifests) -> None:
