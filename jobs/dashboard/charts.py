@@ -17,6 +17,10 @@ HEIGHT: Final = 160
 class Bar:
     """The attempts that ended in one stretch of time, in pixels; failures stand on top."""
 
+    since: datetime
+    until: datetime
+    completed: int
+    failed: int
     x: float
     width: float
     good_y: float
@@ -31,11 +35,20 @@ class Chart:
 
     bars: Sequence[Bar]
     highest: float
-    """Attempts per minute at the top of the axis."""
+    """Attempts per minute at the top of the axis; the line in the middle is half of it."""
     since: datetime
     until: datetime
     width: int = WIDTH
     height: int = HEIGHT
+
+    @property
+    def half(self) -> float:
+        return self.highest / 2
+
+    @property
+    def lines(self) -> Sequence[int]:
+        """Where the lines of the scale stand: its top, its middle, its bottom."""
+        return (0, self.height // 2, self.height)
 
 
 def chart_of(
@@ -60,6 +73,10 @@ def chart_of(
         x = (at - since) / resolution.step * slot
         bars.append(
             Bar(
+                at,
+                at + resolution.step,
+                tally.completed,
+                tally.failed,
                 *(round(each, 2) for each in (x, slot * 0.85, HEIGHT - good, good)),
                 *(round(each, 2) for each in (HEIGHT - good - bad, bad)),
             )

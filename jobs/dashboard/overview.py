@@ -17,7 +17,7 @@ from jobs.dashboard.nodes import STALE_AFTER
 from jobs.dashboard.page import REFRESH_SECONDS, PageRequest, access, page, use_cases
 from jobs.repository.job_lists import COUNTED, Tab
 from jobs.repository.nodes import Node, Seen
-from jobs.repository.overview import DEAD_COUNTED, Backlog
+from jobs.repository.overview import DEAD_COUNTED, TENANTS, Backlog
 from jobs.statistics import Resolution, Tally, percentile
 
 _RANGES: Final = {
@@ -35,8 +35,10 @@ class TypeRow:
 
     job_type: str
     backlog: Backlog | None
+    queued: int
     executors: int
     busy: int
+    """Of the slots of its executors, whatever type of job is in them."""
     slots: int
     per_minute: float
     """Attempts that ended, over the last hour."""
@@ -57,11 +59,15 @@ def overview(request: PageRequest) -> HttpResponse:
     hour = repository.statistics.read(Resolution.MINUTE, since=now - _HOUR, tenants=tenants)
     backlogs, due_is_complete = repository.overview.backlogs(now=now, tenants=tenants)
     counts = repository.job_lists.counts(tenants)
-    dead_by_tenant = Counter(repository.overview.dead_by_tenant(tenants))
+    dead_letters, dead_is_complete = repository.overview.dead_by_tenant(tenants)
     seen = repository.nodes.seen(since=now - STALE_AFTER)
     nodes = [each.node for each in seen]
-    # Of a type that nobody serves, as many as are due may be queued already.
-    due = backlogs.keys() | repository.overview.queued_types(besides=_taken(nodes), tenants=tenants)
+    queued, queued_is_complete = repository.overview.queued(tenants=tenants)
+    if not queued_is_complete:
+        # Of a type that nobody serves, as many as are due may be queued already.
+        unserved, _ = repository.overview.queued(besides=_taken(nodes), tenants=tenants)
+        queued |= unserved
+    due = backlogs.keys() | queued.keys()
     by_stretch: dict[datetime, Tally] = {}
     whole = Tally()
     for (at, _), tally in ended.items():
@@ -79,13 +85,16 @@ def overview(request: PageRequest) -> HttpResponse:
         "counted": COUNTED,
         "dead": counts[Tab.DEAD],
         "dead_counted": DEAD_COUNTED,
-        "dead_by_tenant": dead_by_tenant.most_common(),
+        "dead_by_tenant": Counter(dead_letters).most_common(),
+        "dead_is_complete": dead_is_complete,
+        "tenants_counted": TENANTS,
         "ranges": list(_RANGES),
         "chosen": chosen,
         "whole": whole,
         "chart": chart_of(by_stretch, resolution, since=since, now=now),
         "lags": {name: percentile(whole.lags, share) for name, share in _SHARES.items()},
-        "types": _types(backlogs, nodes, hour),
+        "types": _types(backlogs, queued, nodes, hour),
+        "queued_is_complete": queued_is_complete,
         "roles": _roles(seen),
     }
     return page(
@@ -133,6 +142,7 @@ def _taken(nodes: Collection[Node]) -> set[str]:
 
 def _types(
     backlogs: Mapping[str, Backlog],
+    queued: Mapping[str, int],
     nodes: Collection[Node],
     hour: Mapping[tuple[datetime, str], Tally],
 ) -> list[TypeRow]:
@@ -142,13 +152,14 @@ def _types(
     executors = [node for node in nodes if node.role == "executor"]
     served = {each for node in executors for each in node.job_types}
     rows = []
-    for job_type in sorted(backlogs.keys() | tallies.keys() | served):
+    for job_type in sorted(backlogs.keys() | queued.keys() | tallies.keys() | served):
         serving = [node for node in executors if job_type in node.job_types]
         tally = tallies.get(job_type, Tally())
         rows.append(
             TypeRow(
                 job_type,
                 backlogs.get(job_type),
+                queued.get(job_type, 0),
                 len(serving),
                 sum(node.busy or 0 for node in serving),
                 sum(node.slots or 0 for node in serving),

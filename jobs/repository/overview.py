@@ -23,7 +23,8 @@ _EACH: Final = 100
 _RANGES: Final = 100
 DEAD_COUNTED: Final = 1_000
 """What is shown of a tenant's dead letters, at most; counting stops one later."""
-_TENANTS: Final = 50
+TENANTS: Final = 50
+"""Tenants whose dead letters are counted, at most."""
 READY_AT: Final = {"$max": ["$scheduledAt", "$createdAt"]}
 """`Job.ready_at` as an expression."""
 _PENDING: Final = {"status": str(Status.PENDING), KIND: RUNNABLE}
@@ -83,14 +84,17 @@ class OverviewStore:
         return backlogs, is_complete and place is None
 
     @outages_named()
-    def queued_types(
-        self, *, besides: AnyCollection[str], tenants: AnyCollection[str] | None
-    ) -> set[str]:
-        """The types of queued jobs, of 3,000 that are looked at.
+    def queued(
+        self, *, besides: AnyCollection[str] = (), tenants: AnyCollection[str] | None
+    ) -> tuple[dict[str, int], bool]:
+        """Queued jobs by type, of 3,000 that are looked at.
 
         Args:
             besides: types that are left out, at no cost.
             tenants: only of these; None: of all.
+
+        Returns:
+            The counts, and whether all that is queued was looked at.
         """
         query: dict[str, Any] = {
             "status": str(Status.QUEUED),
@@ -99,34 +103,43 @@ class OverviewStore:
         if tenants is not None:
             query["tenantId"] = {"$in": sorted(tenants)}
         found = self._jobs.aggregate(
-            [{"$match": query}, {"$limit": COUNTED}, {"$group": {"_id": "$jobType"}}],
+            [
+                {"$match": query},
+                {"$limit": COUNTED},
+                {"$group": {"_id": "$jobType", "count": {"$sum": 1}}},
+            ],
             hint=IN_FLIGHT_INDEX,
         )
+        counts = {each["_id"]: each["count"] for each in found}
         # An edit by hand may have made a list of it.
-        return {each["_id"] for each in found if isinstance(each["_id"], str)}
+        named = {name: count for name, count in counts.items() if isinstance(name, str)}
+        return named, sum(counts.values()) < COUNTED
 
     @outages_named()
-    def dead_by_tenant(self, tenants: AnyCollection[str] | None) -> dict[str, int]:
-        """Dead letters, by tenant, of 50 tenants that have any: each counted up to 1,001.
+    def dead_by_tenant(self, tenants: AnyCollection[str] | None) -> tuple[dict[str, int], bool]:
+        """Dead letters, by tenant, of the first 50 tenants by name: each counted up to 1,001.
 
         Args:
-            tenants: only of these; None: of all.
+            tenants: only of these; None: of all that have dead letters.
+
+        Returns:
+            The counts, and whether there are no more tenants.
         """
-        names = self._with_dead() if tenants is None else sorted(tenants)[:_TENANTS]
+        names = list(self._with_dead()) if tenants is None else sorted(tenants)
         counts = {
             name: self._jobs.count_documents(
                 {"tenantId": name, "status": str(Status.DLQ)},
                 hint=DEAD_LETTERS_OF_TENANT,
                 limit=DEAD_COUNTED + 1,
             )
-            for name in names
+            for name in names[:TENANTS]
         }
-        return {name: count for name, count in counts.items() if count}
+        return {name: count for name, count in counts.items() if count}, len(names) <= TENANTS
 
     def _with_dead(self) -> Iterator[str]:
-        """The tenants that have dead letters, by a seek each."""
+        """The tenants that have dead letters, by a seek each, and one more than are counted."""
         last = ""
-        for _ in range(_TENANTS):
+        for _ in range(TENANTS + 1):
             found = self._jobs.find_one(
                 {"status": str(Status.DLQ), "tenantId": {"$gt": last}},
                 {"tenantId": True},

@@ -167,7 +167,7 @@ CALLS: Final[Mapping[str, Call]] = {
     "census.backlog": lambda repo: repo.census.backlog("noop", now=NOW, limit=1),
     "overview.dead_by_tenant": lambda repo: repo.overview.dead_by_tenant(None),
     "overview.backlogs": lambda repo: repo.overview.backlogs(now=NOW, tenants=None),
-    "overview.queued_types": lambda repo: repo.overview.queued_types(besides=(), tenants=None),
+    "overview.queued": lambda repo: repo.overview.queued(tenants=None),
     "templates.due": lambda repo: repo.templates.due(now=NOW, limit=1),
     "templates.next_due": lambda repo: repo.templates.next_due(),
     "templates.with_live_runs": lambda repo: repo.templates.with_live_runs([JOB.id]),

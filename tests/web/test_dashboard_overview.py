@@ -102,7 +102,7 @@ def test_a_superuser_sees_all_tenants(pages: Services) -> None:
 
     assert "Due now 2 oldest 2 min ago" in text_of(answer)
     assert "30 completed and 10 failed (red) in the last 1h; 2 became dead" in text_of(answer)
-    assert "mail 2 2 min ago 0 0 / 0 0.7 25.0 %" in text_of(answer)
+    assert "mail 2 2 min ago 0 0 0 / 0 0.7 25.0 %" in text_of(answer)
     assert len(elements_of(answer, "rect")) == 2
 
 
