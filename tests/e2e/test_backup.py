@@ -31,6 +31,8 @@ Insert = Callable[..., list[Job]]
 
 PATIENCE = timedelta(seconds=180)
 DATABASE = "backed_up"
+LEASE = {"CLAIM_TIMEOUT": "20s"}
+"""No attempt is to be lost but by the crash, however slow the machine."""
 
 
 class Member(Mongod):
@@ -117,8 +119,8 @@ def test_all_goes_on_from_a_copy_of_a_secondarys_files(
     record_file: Path,
     tmp_path: Path,
 ) -> None:
-    roles = [start("runscheduler"), start("runreaper")]
-    roles.append(start("runexecutor", "--type", "test-record", "--concurrency", "4"))
+    roles = [start("runscheduler"), start("runreaper", **LEASE)]
+    roles.append(start("runexecutor", "--type", "test-record", "--concurrency", "4", **LEASE))
     for role in roles:
         role.wait_ready()
     now = repo.clock.now()
@@ -178,7 +180,7 @@ def test_all_goes_on_from_a_copy_of_a_secondarys_files(
     # 4. The roles, beginning with `migrate`.
     file.touch()
     restored_at = store.clock.now()
-    uri = {"MONGO_URI": restored.location}
+    uri = {"MONGO_URI": restored.location, **LEASE}
     assert start("migrate", **uri).wait(PATIENCE) == 0
     executor = start("runexecutor", **uri)
     roles = [start("runreaper", **uri), start("runscheduler", **uri), executor]
