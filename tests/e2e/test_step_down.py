@@ -69,7 +69,7 @@ def test_a_primary_that_steps_down_costs_a_sentence_and_no_job(
     account = start("account", "root", "--superuser")
     password = account.wait_for_line("Password: ").removeprefix("Password: ")
     roles = [start(name) for name in ("runapi", "runscheduler", "runexecutor")]
-    roles.append(start("runreaper", BULK_RATE="20"))
+    roles.append(start("runreaper", BULK_RATE="40"))
     for role in roles:
         role.wait_ready()
     browser = logged_in(url, password)

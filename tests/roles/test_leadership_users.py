@@ -51,7 +51,7 @@ def test_a_leader_whose_token_runs_out_leads_on(config: ElectionConfig) -> None:
 
     with Campaigns(config) as campaigns:
         waiting = campaigns.stand("two")
-        wait_for(lambda: has_asked_for(3), deadline=PATIENCE)
+        wait_for(lambda: has_asked_for(2), deadline=PATIENCE)
         assert not waiting.done()
 
         leader.resign()
