@@ -166,6 +166,9 @@ WELL: Final = (
     'rate(executor_handler_seconds_count{job_type="slow"}[20s]) > 0',
     "rate(api_request_seconds_count[20s]) > 0",
     "rate(scheduler_dispatch_lag_seconds_count[20s]) > 0",
+    # Also a leader that leaves the jobs to others ends steps: StepHangs counts on it.
+    'rate(scheduler_tick_seconds_count{role="scheduler"}[20s]) > 0',
+    'rate(scheduler_tick_seconds_count{role="fanout"}[20s]) > 0',
 )
 
 
