@@ -9,13 +9,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from jobs.dashboard.keyset import older_link, place_in
 from jobs.dashboard.page import (
     PageRequest,
     access,
     act,
+    only_posted,
     page,
     require_tenant,
     sentence,
@@ -72,7 +73,7 @@ def definition(request: PageRequest) -> HttpResponse:
     return page(request, "dashboard/definition.html", f"Definition {found.name}", context)
 
 
-@require_POST
+@only_posted
 def definition_delete(request: HttpRequest) -> HttpResponse:
     """/admin/definitions/delete/"""
     tenant, name = request.POST.get("tenant", ""), request.POST.get("name", "")

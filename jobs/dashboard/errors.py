@@ -47,6 +47,14 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     )
 
 
+def not_allowed(request: HttpRequest, allowed: str) -> HttpResponse:
+    """405: the address is there for something else."""
+    said = f"{request.method} is not allowed at this address. Allowed: {allowed}."
+    answer = _page(request, 405, "Not allowed here", said)
+    answer["Allow"] = allowed
+    return answer
+
+
 def internal_error(request: HttpRequest) -> HttpResponse:
     return _page(request, 500, "Internal error", "This is a bug. The server's log has the details.")
 

@@ -9,10 +9,17 @@ from typing import Final, TypeVar
 from bson import ObjectId
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
 from jobs.dashboard.job import find_job, is_template, job_page
-from jobs.dashboard.page import PageRequest, access, act, sentence, use_cases, utc
+from jobs.dashboard.page import (
+    PageRequest,
+    access,
+    act,
+    only_posted,
+    sentence,
+    use_cases,
+    utc,
+)
 from jobs.dashboard.rights import Right
 from jobs.dashboard.typed import typed_instant
 from jobs.errors import InvalidJob, VersionMismatch
@@ -42,7 +49,7 @@ class _Stale(Exception):
         self.field = field
 
 
-@require_POST
+@only_posted
 def job_action(request: PageRequest, id: ObjectId, action: str) -> HttpResponse:
     """/admin/jobs/<id>/<action>/"""
     if action not in _ACTIONS:

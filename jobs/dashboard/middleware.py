@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from django.db import DatabaseError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 
 from jobs.dashboard import errors
@@ -31,6 +31,8 @@ class DashboardMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         answer = self._get_response(request)
         if errors.is_page(request):
+            if isinstance(answer, HttpResponseNotAllowed):
+                answer = errors.not_allowed(request, answer["Allow"])
             answer["Content-Security-Policy"] = _POLICY
         return answer
 

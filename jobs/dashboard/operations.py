@@ -11,12 +11,12 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from jobs.bulk import Operation
 from jobs.dashboard.dead_letter_filter import words_of
 from jobs.dashboard.keyset import older_link, place_in
-from jobs.dashboard.page import REFRESH_SECONDS, PageRequest, access, page, use_cases
+from jobs.dashboard.page import REFRESH_SECONDS, PageRequest, access, only_posted, page, use_cases
 from jobs.dashboard.rights import Right
 
 _PER_PAGE: Final = 50
@@ -79,7 +79,7 @@ def operation(request: PageRequest, id: ObjectId) -> HttpResponse:
     )
 
 
-@require_POST
+@only_posted
 def operation_cancel(request: PageRequest, id: ObjectId) -> HttpResponse:
     """/admin/operations/<id>/cancel/"""
     if not _may_cancel(request, _get(request, id)):

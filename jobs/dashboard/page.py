@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import wraps
 from typing import Any, Final
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django_htmx.middleware import HtmxDetails
 
@@ -106,6 +107,24 @@ def page(
     answer = render(request, template, {**shell, **context}, status=status)
     patch_vary_headers(answer, ["HX-Request"])
     return answer
+
+
+def only_posted(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """For a view that changes something: only a POST does.
+
+    Whoever comes by GET had to log in again on the way, which lost the POST: the page above tells.
+    """
+
+    @wraps(view)
+    def posted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method == "POST":
+            return view(request, *args, **kwargs)
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["POST"])
+        messages.warning(request, "Nothing was done, as you had to log in first. Do it again here.")
+        return redirect(request.path.rstrip("/").rpartition("/")[0] + "/")
+
+    return posted
 
 
 def act(request: HttpRequest, action: Callable[[], str]) -> bool:

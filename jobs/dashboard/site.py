@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, path, reverse
 
@@ -38,7 +38,9 @@ class ChronosSite(AdminSite):
             path(each.route, self.admin_view(each.view), name=each.name) for each in PAGES
         ]
         accounts = path("accounts/", self.admin_view(super().index), name="accounts")
-        return [*pages, accounts, *super().get_urls()]
+        # Django's links to an object by its content type know none of MongoDB's ids.
+        nothing = path("r/<path:rest>", _not_there)
+        return [*pages, accounts, nothing, *super().get_urls()]
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:  # type: ignore[override]
         return redirect("admin:overview")
@@ -68,6 +70,10 @@ class ChronosSite(AdminSite):
         if self.has_permission(request):
             context["navigation"] = _navigation(request)
         return context
+
+
+def _not_there(request: HttpRequest, rest: str) -> HttpResponse:
+    raise Http404
 
 
 def _navigation(request: HttpRequest) -> list[dict[str, Any]]:

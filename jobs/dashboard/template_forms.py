@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from bson import ObjectId
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -93,7 +94,7 @@ _EDITABLE: Final = (
 def template_new(request: PageRequest) -> HttpResponse:
     """/admin/templates/new/"""
     if not access(request).has_somewhere(Right.OPERATE):
-        raise Http404
+        raise PermissionDenied("Only operators and admins of a tenant make templates.")
     fields = _filled((*_IDENTITY, *_EDITABLE), _typed(request))
     if request.method != "POST":
         return _form(request, "New template", fields)
@@ -263,6 +264,9 @@ def _blamed(
 
 def _told(field: FormField, error: InvalidJob | DuplicateKey | KeyCollision) -> str:
     """What an error says, of a field by its label."""
+    if isinstance(error, DuplicateKey):
+        # Keys are unique over all tenants: another tenant's job may have it.
+        return f"{field.label} is taken. Choose another one."
     told, text = sentence(error), str(error)
     return field.label + told[len(field.name) :] if text.startswith(f"{field.name} ") else told
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from bson import ObjectId
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from jobs import cron
 from jobs.api.representation import job_body
@@ -21,6 +21,7 @@ from jobs.dashboard.page import (
     PageRequest,
     access,
     act,
+    only_posted,
     page,
     require_tenant,
     sentence,
@@ -235,7 +236,7 @@ _ACTIONS: Final[Mapping[str, Callable[[HttpRequest, ObjectId], str]]] = {
 }
 
 
-@require_POST
+@only_posted
 def template_action(request: PageRequest, id: ObjectId, action: str) -> HttpResponse:
     """/admin/templates/<id>/<action>/"""
     if action not in _ACTIONS:

@@ -287,7 +287,8 @@ def test_an_act_needs_a_post_with_its_token(pages: Services) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = browser.cookies
 
-    assert browser.get(f"{OPERATIONS}{operation.id}/cancel/").status_code == 405
+    led_back = browser.get(f"{OPERATIONS}{operation.id}/cancel/")
+    assert led_back["Location"] == f"{OPERATIONS}{operation.id}/"
     assert strict.post(f"{OPERATIONS}{operation.id}/cancel/").status_code == 403
     assert strict.post(f"{PATH}redrive/").status_code == 403
     assert browser.get(f"{PATH}burn/").status_code == 404

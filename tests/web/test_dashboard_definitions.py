@@ -311,4 +311,4 @@ def test_a_definition_edited_by_hand_breaks_neither_list_nor_page(pages: Service
 def test_strangers_are_sent_to_the_login_page(pages: Services) -> None:
     for path in (LIST, ONE, NEW, EDIT):
         assert Client().get(path).status_code == 302
-    assert browser_of("root").get(DELETE).status_code == 405
+    assert browser_of("root").get(DELETE)["Location"] == LIST

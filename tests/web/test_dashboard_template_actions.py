@@ -27,7 +27,7 @@ def test_a_viewer_sees_and_cannot_act(pages: Services) -> None:
         assert browser.post(path_of(template, action)).status_code == 403
     for action in ("edit", "backfill"):
         assert browser.get(path_of(template, action)).status_code == 403
-    assert browser.get(NEW).status_code == 404
+    assert browser.get(NEW).status_code == 403
     assert pages.repository.jobs.get(template.id) == template
 
 

@@ -54,7 +54,7 @@ def test_an_operator_makes_a_template(pages: Services) -> None:
         ({"tenantId": "b"}, "tenantId", "Tenant is none in which you may make templates."),
         ({"jobType": "nope"}, "jobType", "Job type must be one of"),
         ({"definition": "gone", "jobType": ""}, "definition", "Definition names none"),
-        ({"idempotencyKey": "used"}, "idempotencyKey", "Key 'used' is already used"),
+        ({"idempotencyKey": "used"}, "idempotencyKey", "Key is taken. Choose another"),
         ({"delivery": "{}"}, "delivery", "Delivery is only for jobType"),
     ],
     ids=str,
