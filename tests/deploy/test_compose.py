@@ -19,6 +19,7 @@ from django.core.management import get_commands
 
 from chronos_site import env
 from chronos_site.values import parse_duration
+from devstack.jars import JARS
 from jobs import deployment, registry
 from jobs.delivery.config import DELIVERY_TYPES
 from tests.deploy.compose import (
@@ -81,6 +82,24 @@ def test_every_role_is_there_and_probed_and_all_job_types_are_served() -> None:
     assert sorted(served) == sorted({*built_in_handlers(), *DELIVERY_TYPES})
 
 
+def test_each_job_type_has_an_executor_of_its_own_which_is_scaled_by_itself() -> None:
+    for name, process in processes(LEADER).items():
+        if process.command == "runexecutor":
+            assert name == f"executor-{process.parse_arguments().type}"
+
+
+def test_each_role_gets_the_secrets_that_it_needs_and_no_others() -> None:
+    """Handlers are a team's own code: an executor of theirs knows no key of the others."""
+    for name, process in processes(LEADER).items():
+        needed = {"MONGO_URI"} | {
+            "runapi": {"SECRET_KEY", "ENCRYPTION_KEYS"},
+            "runscheduler": {"REDIS_URL"},
+        }.get(process.command, set())
+        if name in {f"executor-{job_type}" for job_type in DELIVERY_TYPES}:
+            needed |= {"ENCRYPTION_KEYS"}
+        assert process.environment.keys() & env.SECRETS == needed, name
+
+
 def built_in_handlers() -> set[str]:
     """Without those of the tests."""
     return {
@@ -128,7 +147,7 @@ def test_what_a_profile_starts_needs_nothing_outside_of_it(profile: str | None) 
 
 
 def test_servers_answer_where_chronos_looks_for_them() -> None:
-    values = env.read(processes(LEADER)["api"].environment)
+    values = env.read(processes(LEADER)["scheduler-1"].environment)
     kafka = SERVICES["kafka"]["environment"]
 
     assert "@mongo:27017/" in values["MONGO_URI"]
@@ -160,6 +179,21 @@ def test_versions_are_pinned_and_the_image_has_the_version_of_the_project() -> N
     for name, service in SERVICES.items():
         tag = service["image"].rpartition(":")[2]
         assert re.match(r"v?\d+\.\d+\.\d+", tag), f"{name}: {service['image']}"
+
+
+def test_the_guide_says_what_the_tests_ran_on() -> None:
+    text = GUIDE.read_text()
+    tested = dict(re.findall(r"^\| `([a-z/.]+):[^`]+` \| ([^|]+) \|", text, re.MULTILINE))
+    requirements = (ROOT / "requirements-dev.txt").read_text()
+
+    assert tested.keys() == {
+        service["image"].rpartition(":")[0] for service in SERVICES.values()
+    } - {"chronos"}
+    assert f"kafka_2.13:{tested['apache/kafka'].removeprefix('Kafka ')}+" in JARS
+    for image in ("mongo", "quay.io/coreos/etcd", "redis"):
+        program_and_version = re.match(r"[a-z-]+ [0-9.]+", tested[image])
+        assert program_and_version, tested[image]
+        assert program_and_version[0] in requirements
 
 
 def test_env_example_has_every_variable_and_no_other() -> None:
@@ -275,12 +309,21 @@ def test_prometheus_looks_for_every_role_and_grafana_for_prometheus() -> None:
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
     (job,) = [job for job in config["scrape_configs"] if job["job_name"] == "chronos"]
     (discovery,) = job["dns_sd_configs"]
-    roles = {name for name, process in processes(LEADER).items() if process.is_role}
+    # An executor answers to the one name that all have in common.
+    roles = {
+        "executor" if process.command == "runexecutor" else name
+        for name, process in processes(LEADER).items()
+        if process.is_role
+    }
     (source,) = yaml.safe_load(
         (ROOT / "deploy/grafana/provisioning/datasources/prometheus.yml").read_text()
     )["datasources"]
 
     assert set(discovery["names"]) == roles
+    for name, service in SERVICES.items():
+        networks = service["networks"]
+        named = networks["servers"] if isinstance(networks, dict) else {}
+        assert named == ({"aliases": ["executor"]} if name.startswith("executor-") else {}), name
     assert {process.configure().listen.metrics_port for process in processes(LEADER).values()} == {
         discovery["port"]
     }
