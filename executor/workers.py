@@ -126,7 +126,7 @@ class Workers:
                     return child.run(job, now, held.cancelled, take)
                 return call(handler.function, context_for(job, now, held.cancelled))
 
-        with scope_of(job, started_at) as scope:
+        with scope_of(job, started_at) as span:
             finish = conclude(
                 job,
                 attempt,
@@ -138,7 +138,7 @@ class Workers:
             HANDLER_SECONDS.labels(job.job_type).observe(took)
             self._pace.note(took)
             is_ours = held.settle()
-            scope.conclude(finish if is_ours else None)
+            span.conclude(finish if is_ours else None)
         if not is_ours:
             return False
         self._started.give()

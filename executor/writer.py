@@ -11,6 +11,7 @@ from executor.announcer import Announcer
 from executor.batches import batches
 from executor.held import Held, Holdings
 from executor.metrics import JOBS, LOST_CLAIMS
+from jobs.attempts import tell_end
 from jobs.bookkeeping import Bookkeeper
 from jobs.executions import execution_of
 from jobs.lifecycle import Finish, Status
@@ -107,5 +108,6 @@ class Writer:
         self._bookkeeper.note((held.job, finish) for held, finish in batch)
         for held, finish in batch:
             JOBS.labels(held.job.job_type, finish.attempt.outcome).inc()
+            tell_end(held.job, finish)
             if finish.status is Status.DLQ:
                 self._announcer.put(held.job, finish)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from jobs.errors import InvalidJob
 from jobs.lifecycle import ERROR_LENGTH, Attempt, Finish, Job, Outcome, Response, Status
 from jobs.logs import events
-from jobs.logs.fields import of_job
+from jobs.logs.fields import of_attempt, of_job
 from jobs.retry import RetryPolicy
 
 logger = logging.getLogger(__name__)
@@ -88,6 +88,25 @@ def snoozed(job: Job, *, until: datetime, started_at: datetime, finished_at: dat
     """The handler asked to be called later; no attempt is used up."""
     attempt = _attempt(job, started_at, finished_at, Outcome.SNOOZED)
     return Finish(job.id, _claim(job), Status.PENDING, job.attempts, attempt, scheduled_at=until)
+
+
+def tell_end(job: Job, finish: Finish) -> None:
+    """Log how an attempt ended. There are too many that succeed for more than a line at DEBUG.
+
+    Args:
+        job: as it was claimed.
+        finish: its end, once it is written.
+    """
+    outcome, error = str(finish.attempt.outcome), finish.attempt.error
+    if finish.status is Status.DLQ:
+        extra = events.JOB_DEAD(outcome=outcome, error=error, **of_attempt(job))
+        logger.warning("the job is a dead letter: %s", error, extra=extra)
+    elif error is not None:
+        extra = events.ATTEMPT_FAILED(outcome=outcome, error=error, **of_attempt(job))
+        logger.info("the attempt failed: %s", error, extra=extra)
+    elif logger.isEnabledFor(logging.DEBUG):
+        extra = events.ATTEMPT_ENDED(outcome=outcome, **of_attempt(job))
+        logger.debug("the attempt ended: %s", outcome, extra=extra)
 
 
 def _later(at: datetime, delay: timedelta, spread: float) -> datetime:

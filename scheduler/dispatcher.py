@@ -160,7 +160,8 @@ class Dispatcher:
             self._take_back([ours[place] for place in failed], claim_id, now)
         if logger.isEnabledFor(logging.DEBUG):
             ids = [str(job.id) for job in ours]
-            extra = events.JOBS_QUEUED(count=len(ids), job_ids=ids)
+            requests = sorted({job.request_id for job in ours if job.request_id is not None})
+            extra = events.JOBS_QUEUED(count=len(ids), job_ids=ids, request_ids=requests)
             logger.debug("queued %d jobs", len(ids), extra=extra)
         for job_type, count in Counter(job.job_type for job in ours).items():
             CLAIMED.labels(job_type).inc(count)

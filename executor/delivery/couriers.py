@@ -120,10 +120,10 @@ class Couriers:
     async def _work(self, held: Held) -> None:
         try:
             if held.begin():
-                with scope_of(held.job, held.started_at or self._clock()) as scope:
+                with scope_of(held.job, held.started_at or self._clock()) as span:
                     finish = await self._attempt(held)
                     is_ours = held.settle()
-                    scope.conclude(finish if is_ours else None)
+                    span.conclude(finish if is_ours else None)
                 if is_ours:
                     self._means.writer.put(held, finish)
         except Exception as exc:

@@ -67,7 +67,7 @@ LEADER_NOT_RENEWED: Final = Event(
 )
 LEADER_LOST: Final = Event("leader.lost", WARNING, "the term ended; nobody leads for a while")
 LEADER_RESIGNED: Final = Event("leader.resigned", INFO, "the term ended in good order")
-JOBS_QUEUED: Final = Event("jobs.queued", DEBUG, "dispatched in one step; `job_ids`")
+JOBS_QUEUED: Final = Event("jobs.queued", DEBUG, "dispatched in one step; `job_ids`, `request_ids`")
 JOBS_REPEATED: Final = Event(
     "jobs.repeated", INFO, "a new leader sends again what no executor has taken"
 )
@@ -96,6 +96,10 @@ MESSAGES_NOT_TAKEN: Final = Event(
 )
 STARTS_FAILED: Final = Event("starts.failed", ERROR, "claimed jobs could not be started")
 ATTEMPT_ENDED: Final = Event("attempt.ended", DEBUG, "`outcome`; its record has more")
+ATTEMPT_FAILED: Final = Event(
+    "attempt.failed", INFO, "`outcome` and `error`; the job is tried again"
+)
+JOB_DEAD: Final = Event("job.dead_lettered", WARNING, "the same, and it is tried no more")
 ATTEMPT_BROKEN: Final = Event("attempt.broken", ERROR, "the executor failed, not the handler")
 CLAIM_LOST: Final = Event("job.claim_lost", INFO, "cancelled, or the lease ended")
 JOB_INTERRUPTED: Final = Event("job.interrupted", WARNING, "DRAIN_TIMEOUT was over; handed back")

@@ -34,6 +34,8 @@ class DueJob:
     priority: int
     ready_at: datetime
     """As `Job.ready_at`."""
+    request_id: str | None = None
+    """As `Job.request_id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class DispatchStore:
         """
         found = self._jobs.find(
             self._due_query(job_type, {"$lte": now}, shards),
-            {"priority": 1, "scheduledAt": 1, "createdAt": 1},
+            {"priority": 1, "scheduledAt": 1, "createdAt": 1, "requestId": 1},
             hint=DISPATCH,
             batch_size=limit,
         )
@@ -312,11 +314,12 @@ def _becomes_pending(shards: AnyCollection[int] | None) -> dict[str, Any]:
 
 def _due_job(document: Mapping[str, Any], job_type: str, now: datetime) -> DueJob:
     # What is wrong by hand is found by whoever claims the job; here it must not block the others.
-    priority = document.get("priority")
+    priority, request_id = document.get("priority"), document.get("requestId")
     instants = (document["scheduledAt"], document.get("createdAt"))
     return DueJob(
         document["_id"],
         job_type,
         priority if isinstance(priority, int) else 0,
         min(now, max((at for at in instants if isinstance(at, datetime)), default=now)),
+        request_id if isinstance(request_id, str) else None,
     )

@@ -13,6 +13,7 @@ from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, OperationFailure
 
+from jobs.attempts import tell_end
 from jobs.errors import UnreadableJob
 from jobs.executions import execution_of
 from jobs.lifecycle import Finish, Job, Status
@@ -112,7 +113,7 @@ class RecoveryStore:
         """
         while finishes:
             try:
-                return in_transaction(self._jobs, partial(self._take_back, finishes, now))
+                taken = in_transaction(self._jobs, partial(self._take_back, finishes, now))
             except BulkWriteError as exc:
                 if is_outage(exc):
                     raise
@@ -122,9 +123,15 @@ class RecoveryStore:
                 reason = OperationFailure(error["errmsg"], error["code"])
                 put_aside(self._jobs, guard["_id"], guard, reason)
                 finishes = [finish for finish in finishes if finish.job_id != guard["_id"]]
+            else:
+                for job, finish in taken:
+                    tell_end(job, finish)
+                return len(taken)
         return 0
 
-    def _take_back(self, finishes: Sequence[Finish], now: datetime, session: ClientSession) -> int:
+    def _take_back(
+        self, finishes: Sequence[Finish], now: datetime, session: ClientSession
+    ) -> list[tuple[Job, Finish]]:
         expired = {"status": str(Status.RUNNING), "leaseUntil": {"$not": {"$gte": now}}}
         found = self._jobs.find(
             {"_id": {"$in": [finish.job_id for finish in finishes]}, **expired},
@@ -133,7 +140,7 @@ class RecoveryStore:
             batch_size=len(finishes),
         )
         jobs = {job.id: job for job in map(read_document, found) if isinstance(job, Job)}
-        statements, executions = [], []
+        taken, statements = [], []
         for finish in finishes:
             job = jobs.get(finish.job_id)
             # "": the job had none, which only happens by hand.
@@ -141,8 +148,8 @@ class RecoveryStore:
                 guard = {"_id": job.id, "claimId": job.claim_id, **expired}
                 change = finish_change(finish, self._retention, now)
                 statements.append(UpdateOne(guard, change))
-                executions.append(execution_of(job, finish))
+                taken.append((job, finish))
         if statements:
             self._jobs.bulk_write(statements, ordered=False, session=session)
-            self._executions.replace(executions, session)
-        return len(statements)
+            self._executions.replace([execution_of(*each) for each in taken], session)
+        return taken

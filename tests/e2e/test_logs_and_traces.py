@@ -124,7 +124,9 @@ def test_every_line_of_every_role_is_json_with_the_stable_keys(
         assert (line["tenant_id"], line["attempt"]) == ("t", 1)
         assert line["execution_id"].startswith(f"{job_id}-")
     queued = [line for line in lines_of(roles["fanout"]) if line["event"] == "jobs.queued"]
-    assert job_id in [each for line in queued for each in line["job_ids"]]
+    dispatched = [line["request_ids"] for line in queued if job_id in line["job_ids"]]
+    assert dispatched
+    assert all(each == [ID] for each in dispatched)
 
 
 def test_a_trace_goes_through_all_processes_to_the_collector(
