@@ -160,7 +160,8 @@ class JobLists:
     def counts(self, tenants: AnyCollection[str] | None) -> dict[Tab, int]:
         """How many there are, of what an index counts: each up to 1,001.
 
-        Pending jobs have no index by tenant, and are counted only over all of them.
+        Pending jobs have no index by tenant, and are counted only over all of them; completed
+        jobs have none at all. All jobs are left out where too many templates stand before them.
         """
         whose: dict[str, Any] = {}
         if tenants is not None:
@@ -177,7 +178,28 @@ class JobLists:
         }
         if tenants is None:
             counts[Tab.PENDING] = self._count(_PENDING, DISPATCH)
+        if (everything := self._all(whose)) is not None:
+            counts[Tab.ALL] = everything
         return counts
+
+    def _all(self, whose: Mapping[str, Any]) -> int | None:
+        """Jobs, up to 1,001; None: of the newest documents most are templates, and there are more.
+
+        Only the documents tell a template, so no more than twice as many are looked at.
+        """
+        index, most = TENANT_LIST if whose else NEWEST, 2 * (COUNTED + 1)
+        stages: list[Mapping[str, Any]] = [
+            {"$match": whose},
+            {"$limit": most},
+            {"$match": _WHICH[Tab.ALL]},
+            {"$count": "jobs"},
+        ]
+        found: int = next(self._jobs.aggregate(stages, hint=index), {"jobs": 0})["jobs"]
+        if found <= COUNTED:
+            # Read from the index alone.
+            stored = self._jobs.count_documents(whose, hint=index, limit=most + 1)
+            return None if stored > most else found
+        return COUNTED + 1
 
     def _count(self, query: Mapping[str, Any], hint: str) -> int:
         return self._jobs.count_documents(query, hint=hint, limit=COUNTED + 1)

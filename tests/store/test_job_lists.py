@@ -120,6 +120,7 @@ def test_counts_are_those_of_the_tabs(repo: Repository) -> None:
         stored(repo, count, **fields)
 
     assert repo.job_lists.counts(None) == {
+        Tab.ALL: 27,
         Tab.PENDING: 3,
         Tab.RETRYING: 3,
         Tab.DEAD: 2,
@@ -138,3 +139,23 @@ def test_each_count_stops_by_itself(repo: Repository, monkeypatch: pytest.Monkey
     counts = repo.job_lists.counts(None)
 
     assert (counts[Tab.QUEUED], counts[Tab.RUNNING], counts[Tab.CANCELLED]) == (4, 4, 6)
+    assert counts[Tab.ALL] == 6
+
+
+def test_all_jobs_are_counted_without_templates_and_within_tenants(repo: Repository) -> None:
+    repo.jobs.insert([a_job(tenant_id="a"), a_job(tenant_id="b"), a_template(tenant_id="a")])
+
+    assert repo.job_lists.counts(None)[Tab.ALL] == 2
+    assert repo.job_lists.counts(["a", "c"])[Tab.ALL] == 1
+    assert repo.job_lists.counts(["c"])[Tab.ALL] == 0
+
+
+def test_all_jobs_are_not_counted_behind_too_many_templates(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_lists, "COUNTED", 1)
+    repo.jobs.insert([a_job(created_at=NOW - timedelta(days=1), tenant_id="a")])
+    repo.jobs.insert([a_template(tenant_id="a") for _ in range(4)])
+
+    assert Tab.ALL not in repo.job_lists.counts(None)
+    assert Tab.ALL not in repo.job_lists.counts(["a"])
