@@ -29,6 +29,11 @@ def live(repository: Repository) -> list[Seen]:
     return repository.nodes.seen(since=repository.clock.now() - _ALIVE, limit=_COUNTED)
 
 
+def versions(seen: Sequence[Seen]) -> set[str]:
+    """The versions of Chronos that live."""
+    return {each.version or "unknown" for each in seen}
+
+
 def readers(seen: Sequence[Seen]) -> Mapping[str, int]:
     """How many processes read each topic."""
     counts: Counter[str] = Counter()
@@ -63,13 +68,13 @@ def judge_register(seen: Sequence[Seen], *, fans_out: bool) -> Iterator[Finding]
             f"{_COUNTED} processes or more report: no more than these are looked at",
             "If so many do not run, somebody writes to the collection nodes: look at it.",
         )
-    versions = {each.version or "unknown" for each in seen}
-    if versions - {VERSION}:
+    living = versions(seen)
+    if living - {VERSION}:
         yield warn(
-            f"versions of Chronos: {listed(sorted(versions))}; this is {VERSION}",
+            f"versions of Chronos: {listed(sorted(living))}; this is {VERSION}",
             "End the upgrade: all roles should have the same.",
         )
-    elif versions:
+    elif living:
         yield ok(f"all are version {VERSION}")
     lacks = _LACKS | ({"fanout": "nothing is dispatched"} if fans_out else {})
     for role, effect in lacks.items():

@@ -26,6 +26,7 @@ from jobs.errors import BrokerUnavailable
 from jobs.lifecycle import Job, Status
 from jobs.messages import Message, dispatch_topic
 from jobs.repository import Repository, indexes
+from jobs.repository.nodes import Node
 from tests.builders import a_job
 from tests.processes import RoleProcess
 from tests.waiting import ANSWER_SECONDS, wait_for
@@ -153,14 +154,25 @@ def test_migrate_drops_obsolete_indexes_only_when_it_is_told_to(
 ) -> None:
     documents.create_index("scheduledAt", name="due")
 
-    for arguments, told, is_there in (
-        ((), "", True),
-        (("--drop-obsolete",), "Obsolete indexes dropped: jobs.due.", False),
-    ):
+    def migrate(*arguments: str) -> tuple[int, str]:
         role = start_role("migrate", *arguments)
-        assert role.wait() == 0, role.output
-        assert told in role.output
-        assert ("due" in documents.index_information()) is is_there
+        return role.wait(), role.output
+
+    assert migrate()[0] == 0
+    soon = repo.clock.now() + timedelta(hours=1)
+    repo.nodes.report(Node("old", "scheduler", soon), now=soon)
+    nodes = documents.database["nodes"]
+    nodes.update_one({"_id": "old"}, {"$set": {"version": "0.0.9"}})
+    status, told = migrate("--drop-obsolete")
+    assert status == 1
+    assert "Roles of other versions live and may need them: 0.0.9. No index was dropped" in told
+    assert "due" in documents.index_information()
+
+    nodes.delete_one({"_id": "old"})
+    status, told = migrate("--drop-obsolete")
+    assert status == 0
+    assert "Obsolete indexes dropped: jobs.due." in told
+    assert "due" not in documents.index_information()
 
 
 def test_two_that_migrate_at_once_end_without_a_traceback(

@@ -10,10 +10,13 @@ from django.core.management.commands import migrate
 from django.db import DatabaseError
 from django.db.migrations.exceptions import MigrationSchemaMissing
 
+from chronos_site import VERSION
 from jobs.broker.topics import ensure_topics, topics_for
+from jobs.doctor import roles
 from jobs.errors import BrokerUnavailable, ChronosError
 from jobs.registry import known_types
 from jobs.repository import Repository
+from jobs.wording import listed
 
 if TYPE_CHECKING:
     from chronos_site.config import Config
@@ -54,8 +57,7 @@ class Command(migrate.Command):
             repository.ensure_indexes()
             repository.dead_letters.assign_groups()
             if options["drop_obsolete"]:
-                dropped = repository.drop_obsolete_indexes()
-                self.stdout.write(f"Obsolete indexes dropped: {', '.join(dropped) or 'none'}.")
+                self._drop_obsolete(repository)
         except ChronosError as exc:
             raise CommandError(str(exc)) from exc
         finally:
@@ -70,6 +72,15 @@ class Command(migrate.Command):
                 f"Django's migrations were not finished ({exc}). Another migrate may be under way; "
                 "run it again when that has ended."
             ) from exc
+
+    def _drop_obsolete(self, repository: Repository) -> None:
+        if others := roles.versions(roles.live(repository)) - {VERSION}:
+            raise CommandError(
+                f"Roles of other versions live and may need them: {listed(sorted(others))}. "
+                "No index was dropped; end the upgrade first."
+            )
+        dropped = repository.drop_obsolete_indexes()
+        self.stdout.write(f"Obsolete indexes dropped: {', '.join(dropped) or 'none'}.")
 
     def _provision_topics(
         self, config: Config, job_types: frozenset[str], *, is_required: bool
