@@ -23,6 +23,8 @@ from jobs.repository.documents import BrokenJob
 _PER_PAGE: Final = 50
 _GROUPS_SHOWN: Final = 100
 _ERROR_SHOWN: Final = 1_000
+# Grouping may look at 100,000: seldom enough that many open pages cost little.
+_REFRESH_SECONDS: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,15 @@ def dead_letters(request: PageRequest) -> HttpResponse:
             "rows": [_row(letter) for letter in listed.jobs],
             **way_on(request, listed),
         }
-    status = 422 if asked.problems else 200
-    return page(request, "dashboard/dead_letters.html", "Dead letters", context, status=status)
+    is_first = "before" not in request.GET
+    return page(
+        request,
+        "dashboard/dead_letters.html",
+        "Dead letters",
+        context,
+        status=422 if asked.problems else 200,
+        refresh_seconds=_REFRESH_SECONDS if is_first and not asked.problems else None,
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

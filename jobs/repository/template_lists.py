@@ -24,6 +24,8 @@ LOOKED_AT: Final = 10_000
 # Large, and not shown in a list.
 _WITHOUT: Final = {"payload": 0, "delivery": 0, "overrides": 0}
 _PAGE_MS: Final = 10_000
+# The first that is there tells when a run ran.
+_RAN: Final = ("finishedAt", "startedAt", "createdAt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class RunMark:
     status: str
     at: datetime | None
     """The occurrence, or when it was asked for."""
+    ran_at: datetime | None
+    """When it ended; began, or was made, where it has not."""
 
 
 class TemplateListStore:
@@ -94,7 +98,7 @@ class TemplateListStore:
         newest = [
             {"$sort": {"createdAt": -1, "_id": -1}},
             {"$limit": limit},
-            {"$project": {"status": 1, "occurrenceAt": 1, "createdAt": 1}},
+            {"$project": dict.fromkeys(("status", "occurrenceAt", *_RAN), 1)},
         ]
         runs = {
             "from": self._jobs.name,
@@ -126,6 +130,10 @@ class TemplateListStore:
 
 def _mark(document: dict[str, Any]) -> RunMark:
     at = document.get("occurrenceAt", document.get("createdAt"))
+    ran = (document[name] for name in _RAN if isinstance(document.get(name), datetime))
     return RunMark(
-        document["_id"], str(document.get("status")), at if isinstance(at, datetime) else None
+        document["_id"],
+        str(document.get("status")),
+        at if isinstance(at, datetime) else None,
+        next(ran, None),
     )

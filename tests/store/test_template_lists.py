@@ -115,4 +115,5 @@ def test_the_last_runs_of_each_template_come_newest_first(
     assert [mark.id for mark in found[one.id][1:3]] == [runs[23].id, runs[22].id]
     assert [mark.status for mark in found[one.id][1:3]] == ["dlq", "completed"]
     assert (found[other.id][0].id, found[other.id][0].at) == (asked_for.id, NOW + 30 * MINUTE)
+    assert found[other.id][0].ran_at == NOW + 30 * MINUTE
     assert repo.template_lists.last_runs([]) == {}
