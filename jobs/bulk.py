@@ -119,7 +119,12 @@ class Operation:
         return max(0, self.total - self.done - self.left_alone)
 
     def entries(
-        self, action: Action, at: datetime, by: Author, after: Mapping[str, Any]
+        self,
+        action: Action,
+        at: datetime,
+        by: Author,
+        after: Mapping[str, Any],
+        before: Mapping[str, Any] | None = None,
     ) -> list[Entry]:
         """What the audit log says of the operation itself: one entry for each of its tenants."""
         tenants = ("",) if self.tenants is None else self.tenants
@@ -133,6 +138,7 @@ class Operation:
                 action=action,
                 tenant_id=tenant_id,
                 targets=(str(self.id),),
+                before=before or {},
                 after=after,
                 operation_id=str(self.id),
             )

@@ -11,6 +11,7 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from jobs.audit import Action, Entry
+from jobs.dashboard.dead_letter_filter import words_of_told
 from jobs.dashboard.keyset import older_link, place_in
 from jobs.dashboard.page import PageRequest, access, page, use_cases
 from jobs.repository.audit_log import BrokenEntry, Place
@@ -20,7 +21,7 @@ _TARGETS_SHOWN: Final = 3
 _FIELDS_SHOWN: Final = 4
 _TEXT_SHOWN: Final = 200
 _NOTHING: Final = "–"
-_ACTIONS: Final[Mapping[Action, str]] = {
+DONE: Final[Mapping[Action, str]] = {
     Action.JOB_CLONE: "cloned a job",
     Action.JOB_CANCEL: "cancelled a job",
     Action.JOB_REDRIVE: "redrove a job",
@@ -50,6 +51,7 @@ _ACTIONS: Final[Mapping[Action, str]] = {
     Action.GROUP_CHANGE: "changed a group",
     Action.GROUP_REMOVE: "removed a group",
 }
+"""What somebody did: the end of a sentence that begins with who."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def audit(request: PageRequest) -> HttpResponse:
         "rows": [_row(entry) for entry in entries],
         "wanted": {**wanted, "action": action},
         "is_filtered": bool(action or any(wanted.values())),
-        "actions": sorted(_ACTIONS.items(), key=lambda item: item[1]),
+        "actions": sorted(DONE.items(), key=lambda item: item[1]),
         "older": older_link(request, rest),
     }
     return page(request, "dashboard/audit.html", "Audit log", context)
@@ -125,7 +127,7 @@ def _row(entry: Entry) -> Row:
     longest = max((len(text) for each in changes for text in (each.before, each.after)), default=0)
     return Row(
         entry,
-        _ACTIONS[entry.action],
+        DONE[entry.action],
         entry.targets[:_TARGETS_SHOWN],
         max(0, len(entry.targets) - _TARGETS_SHOWN),
         changes,
@@ -137,4 +139,6 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
     if name not in fields:
         return _NOTHING
     value = fields[name]
+    if name == "filter" and isinstance(value, Mapping) and (told := words_of_told(value)):
+        return told
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

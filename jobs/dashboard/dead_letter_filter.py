@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from jobs.bulk import NONE, Filter
 from jobs.dashboard.typed import typed_instant
+from jobs.instants import parse_instant
 
 _TEXTS: Final = {
     "tenant": "tenant_id",
@@ -103,3 +104,15 @@ def words_of(wanted: Filter) -> Iterator[str]:
         yield f"ended at {wanted.since:%Y-%m-%d %H:%M:%S} UTC or later"
     if wanted.until is not None:
         yield f"ended before {wanted.until:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def words_of_told(told: Mapping[str, Any]) -> str | None:
+    """A filter as the audit log tells it, for people; None: it is none."""
+    try:
+        values: dict[str, Any] = {
+            name: parse_instant(value) if name in _INSTANTS.values() else value
+            for name, value in told.items()
+        }
+        return ", ".join(words_of(Filter(**values)))
+    except (TypeError, ValueError):
+        return None

@@ -162,13 +162,13 @@ class BulkStore:
                     "$set": {"state": str(state), "endedAt": now, **said},
                     "$unset": {"turnAt": ""},
                 },
-                return_document=ReturnDocument.AFTER,
                 session=session,
             )
             if document is None:
                 return False
             if (operation := readable(document)) is not None:
-                self._log.append(operation.entries(action, now, by, _outcome(operation)), session)
+                was, outcome = {"state": str(operation.state)}, _outcome(operation, state)
+                self._log.append(operation.entries(action, now, by, outcome, was), session)
             return True
 
         return in_transaction(self._operations, work)
@@ -271,7 +271,8 @@ class BulkStore:
         after = operation_from(changed)
         if after.is_over:
             by = Author(runner, Via.ROLE)
-            self._log.append(after.entries(Action.BULK_END, now, by, _outcome(after)), session)
+            was, outcome = {"state": str(operation.state)}, _outcome(after, after.state)
+            self._log.append(after.entries(Action.BULK_END, now, by, outcome, was), session)
         return after
 
 
@@ -317,9 +318,9 @@ def _entries(operation: Operation, part: _Part, now: datetime) -> Iterator[Entry
         )
 
 
-def _outcome(operation: Operation) -> dict[str, Any]:
+def _outcome(operation: Operation, state: State) -> dict[str, Any]:
     return {
-        "state": str(operation.state),
+        "state": str(state),
         "done": operation.done,
         "skipped": dict(operation.skipped),
     }

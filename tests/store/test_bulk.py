@@ -263,6 +263,9 @@ def test_a_cancelled_operation_keeps_what_it_has_done(repo: Repository) -> None:
     assert not repo.bulk.cancel(operation.id, by=ALICE, now=NOW)
     assert statuses(repo, jobs) == [Status.DLQ, Status.DLQ, Status.PENDING]
     assert found(repo, operation).state is State.CANCELLED
+    [entry], _ = repo.audit_log.page(None, limit=10, action=Action.BULK_CANCEL)
+    assert entry.before == {"state": "running"}
+    assert (entry.after["state"], entry.after["done"]) == ("cancelled", 1)
 
 
 def test_an_operation_is_seen_by_who_may_see_all_that_it_is_about(repo: Repository) -> None:

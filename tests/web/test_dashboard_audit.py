@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from django.test import Client
 
 from jobs.audit import API_CLIENT, Action, Author, Entry, Via
+from jobs.bulk import Filter, Kind
+from jobs.lifecycle import Status
 from jobs.services import Services
 from tests.builders import NOW, a_job
 from tests.web.dashboard import browser_of, elements_of, text_of
@@ -152,3 +155,32 @@ def test_the_log_cannot_be_written_to_and_strangers_see_nothing(pages: Services)
     forms = [form for form in elements_of(browser.get(PATH), "form") if form.get("method") != "get"]
     assert {form.get("action") for form in forms} <= {"/admin/logout/"}
     assert Client().get(PATH).status_code == 302
+
+
+def test_a_bulk_operation_is_told_in_words_and_leads_to_its_page(pages: Services) -> None:
+    pages.repository.jobs.insert([a_job(tenant_id="a", status=Status.DLQ, finished_at=NOW)])
+    wanted = Filter(tenant_id="a", error_text="gone", since=NOW)
+    operation = pages.bulk.start(Kind.REDRIVE, wanted, tenants=None, by=Author("olga", Via.ADMIN))
+    pages.bulk.cancel(operation.id, by=Author("olga", Via.ADMIN))
+    written(pages, 1, action=Action.JOB_REDRIVE, operation_id=str(operation.id))
+
+    answer = browser_of("vera", a="viewer").get(PATH)
+
+    shown = text_of(answer)
+    assert f"filter – → tenant a, “gone” in the error, ended at {NOW:%Y-%m-%d %H:%M:%S}" in shown
+    assert "error_text" not in shown
+    assert "state waiting → cancelled" in shown
+    assert "redrove a job, in a bulk operation" in shown
+    to_it = [each for each in elements_of(answer, "a") if str(operation.id) in each["href"]]
+    assert {each["href"] for each in to_it} == {f"/admin/operations/{operation.id}/"}
+    assert [each.get("class") for each in to_it].count("nowrap") == 2
+
+
+@pytest.mark.parametrize("told", [{"since": 3}, {"until": "soon"}, {"colour": "red"}, "all", {}])
+def test_a_filter_that_somebody_edited_is_shown_as_it_is(pages: Services, told: Any) -> None:
+    written(pages, action=Action.BULK_START, after={"filter": told})
+
+    answer = browser_of("root").get(PATH)
+
+    assert answer.status_code == 200
+    assert told if isinstance(told, str) else json.dumps(told) in text_of(answer)
