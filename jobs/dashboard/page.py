@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from jobs.errors import (
     NotProvisioned,
     StoreUnavailable,
 )
+from jobs.repository.outages import within
 from jobs.services import Services
 
 NOT_FOUND: Final = (DefinitionNotFound, ExecutionNotFound, JobNotFound, MalformedId)
@@ -32,6 +33,9 @@ NOT_FOUND: Final = (DefinitionNotFound, ExecutionNotFound, JobNotFound, Malforme
 UNAVAILABLE: Final = (NotProvisioned, StoreUnavailable)
 """Errors that are answered with 503."""
 REFRESH_SECONDS: Final = 5
+_PATIENCE: Final = timedelta(seconds=5)
+"""For session, user and rights together, as long as MongoDB's primary is looked for: a page asks
+for them first, so this is what a MongoDB that hangs costs it."""
 LIVE: Final = "live"
 """The parameter that says `off` where a page is not to refresh itself."""
 
@@ -46,7 +50,8 @@ def access(request: HttpRequest) -> Access:
     """What the user of a request may; asked once per request."""
     known: Access | None = getattr(request, "_access", None)
     if known is None:
-        known = access_of(request.user)
+        with within(_PATIENCE):
+            known = access_of(request.user)
         request._access = known  # type: ignore[attr-defined]
     return known
 
@@ -127,21 +132,22 @@ def only_posted(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
     return posted
 
 
-def act(request: HttpRequest, action: Callable[[], str]) -> bool:
+def act(request: HttpRequest, action: Callable[[], str], *raised: type[ChronosError]) -> bool:
     """Do what somebody asked for, and tell how it went with the next page.
 
     Args:
         request: a POST.
         action: does it and returns a sentence.
+        raised: errors that are the caller's, who knows a better place for them.
 
     Returns:
         Whether it was done; False: it was refused, and the error is told.
     """
     try:
         done = action()
-    except (*NOT_FOUND, *UNAVAILABLE):
-        raise
     except ChronosError as exc:
+        if isinstance(exc, (*NOT_FOUND, *UNAVAILABLE, *raised)):
+            raise
         messages.error(request, sentence(exc))
         return False
     messages.success(request, done)

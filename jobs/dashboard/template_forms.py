@@ -18,7 +18,14 @@ from jobs.dashboard.page import PageRequest, access, act, page, sentence, use_ca
 from jobs.dashboard.pretty import pretty
 from jobs.dashboard.rights import Right
 from jobs.dashboard.templates import find_template, instant_text
-from jobs.errors import DuplicateKey, InvalidJob, KeyCollision, VersionMismatch, WrongState
+from jobs.errors import (
+    DuplicateKey,
+    InvalidCron,
+    InvalidJob,
+    KeyCollision,
+    VersionMismatch,
+    WrongState,
+)
 from jobs.instants import parse_instant
 from jobs.json_text import NotJson, loads
 from jobs.lifecycle import CatchUp, Job, Overlap
@@ -26,6 +33,8 @@ from jobs.repository.documents import BrokenJob
 from jobs.template_revision import editable_document, version_of
 
 _PREVIEWED: Final = 5
+_PREVIEWED_FIELDS: Final = ("cron", "timezone")
+_NO_PREVIEW: Final[Mapping[str, Any]] = {"preview": None, "preview_problem": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +180,8 @@ def _form(
 ) -> HttpResponse:
     typed = {field.name: field.value for field in fields}
     is_wrong = bool(problem) or any(field.error for field in fields)
+    # The preview would only say again what stands beside the field.
+    is_blamed = any(field.error for field in fields if field.name in _PREVIEWED_FIELDS)
     tenants = access(request).tenants_with(Right.OPERATE)
     context = {
         "fields": fields,
@@ -180,20 +191,21 @@ def _form(
         "is_wrong": is_wrong,
         "job_types": sorted(use_cases().job_types),
         "tenants": sorted(tenants or ()),
-        **_preview(typed),
+        **(_NO_PREVIEW if is_blamed else _preview(typed)),
     }
     status = 409 if is_stale else 422 if is_wrong else 200
     return page(request, "dashboard/template_form.html", title, context, status=status)
 
 
-def _preview(typed: Mapping[str, str]) -> dict[str, Any]:
+def _preview(typed: Mapping[str, str]) -> Mapping[str, Any]:
     if not typed["cron"].strip():
-        return {"preview": None, "preview_problem": ""}
+        return _NO_PREVIEW
     zone = typed["timezone"].strip() or None
     try:
         made = use_cases().templates.preview(typed["cron"], zone, count=_PREVIEWED)
-    except InvalidJob as exc:
-        return {"preview": None, "preview_problem": sentence(exc)}
+    except InvalidCron as exc:
+        [field] = [each for each in _EDITABLE if each.name == exc.field]
+        return {"preview": None, "preview_problem": _told(field, exc)}
     return {"preview": made, "preview_problem": "", "zone": zone or "UTC"}
 
 
@@ -284,18 +296,20 @@ def template_backfill(request: PageRequest, id: ObjectId) -> HttpResponse:
         raise Http404
     sent = request.POST if request.method == "POST" else request.GET
     typed = {name: sent.get(name, "").strip() for name in ("from", "to")}
-    context: dict[str, Any] = {"template": template, "typed": typed, "problem": "", "plan": None}
+    context: dict[str, Any] = {"template": template, "typed": typed, "plan": None}
     if any(typed.values()):
         try:
             start, end = (_instant(name, text) for name, text in typed.items())
             if request.method == "POST":
-                act(request, lambda: _backfill(request, id, start, end))
+                act(request, lambda: _backfill(request, id, start, end), InvalidJob)
                 return redirect("admin:template", id)
             context["plan"] = use_cases().templates.plan_backfill(id, start=start, end=end)
-        except (InvalidJob, WrongState) as exc:
+        except InvalidJob as exc:
+            context["problems"] = {exc.field: sentence(exc)}
+        except WrongState as exc:
             context["problem"] = sentence(exc)
     title = f"Backfill template {template.idempotency_key}"
-    status = 422 if context["problem"] else 200
+    status = 422 if {"problem", "problems"} & context.keys() else 200
     return page(request, "dashboard/template_backfill.html", title, context, status=status)
 
 

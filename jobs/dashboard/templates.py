@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from jobs import cron
 from jobs.api.representation import job_body
 from jobs.cron_words import in_words
+from jobs.dashboard.audit import DONE
 from jobs.dashboard.keyset import place_in, way_on
 from jobs.dashboard.page import (
     REFRESH_SECONDS,
@@ -30,7 +31,7 @@ from jobs.dashboard.page import (
 from jobs.dashboard.pretty import pretty
 from jobs.dashboard.rights import Right
 from jobs.dashboard.strip import Strip, strip_of
-from jobs.errors import InvalidCron
+from jobs.errors import InvalidCron, InvalidJob
 from jobs.exposure import exposed_delivery, exposed_text, exposed_value
 from jobs.lifecycle import Job, Status
 from jobs.preview import Occurrence, next_occurrences
@@ -137,6 +138,7 @@ def _template_page(
     found: Job | BrokenJob,
     *,
     typed: Mapping[str, str] | None = None,
+    problems: Mapping[str, str] | None = None,
 ) -> HttpResponse:
     repository = use_cases().repository
     now = repository.clock.now()
@@ -144,10 +146,11 @@ def _template_page(
         access(request).tenants, limit=_ENTRIES, target=str(found.id)
     )
     context: dict[str, Any] = {
-        "entries": entries,
+        "entries": [(entry, DONE[entry.action]) for entry in entries],
         "target": str(found.id),
         "now": now,
         "typed": typed or {},
+        "problems": problems or {},
     }
     if isinstance(found, BrokenJob):
         title = str(found.document.get("idempotencyKey", found.id))
@@ -242,10 +245,13 @@ def template_action(request: PageRequest, id: ObjectId, action: str) -> HttpResp
     if action not in _ACTIONS:
         raise Http404
     found = find_template(request, id, Right.OPERATE)
-    done = act(request, lambda: _ACTIONS[action](request, id))
-    if not done and action == "pause":
-        # What was typed is shown again.
-        return _template_page(request, found, typed=request.POST.dict())
+    raised = (InvalidJob,) if action == "pause" else ()
+    try:
+        act(request, lambda: _ACTIONS[action](request, id), *raised)
+    except InvalidJob as exc:
+        # What was typed is shown again, with what is wrong beside its field.
+        problems = {exc.field: sentence(exc)}
+        return _template_page(request, found, typed=request.POST.dict(), problems=problems)
     return redirect("admin:template", id)
 
 

@@ -56,7 +56,7 @@ def test_people_pause_resume_run_cancel_and_redrive(pages: Services) -> None:
     entries, _ = pages.repository.audit_log.page({"a"}, limit=10, target=str(template.id))
     assert {entry.author.name for entry in entries} == {"olga"}
     assert len(entries) == 5
-    assert "template.pause by olga" in text
+    assert "olga paused a template" in text
 
 
 @pytest.mark.parametrize("until", ["2020-01-01T00:00", "soon"])
@@ -68,7 +68,9 @@ def test_a_pause_that_is_refused_keeps_what_was_typed(pages: Services, until: st
     )
 
     assert answer.status_code == 422
-    assert "Until must be" in text_of(answer)
+    assert text_of(answer).count("Until must be") == 1
+    [field] = [each for each in elements_of(answer, "input") if each.get("name") == "until"]
+    assert field["aria-invalid"] == "true"
     assert (value_of(answer, "reason"), value_of(answer, "until")) == ("a move", until)
     assert pages.repository.jobs.get(template.id) == template
 
@@ -110,6 +112,9 @@ def test_a_range_that_cannot_be_used_is_told(
 
     assert problem in text_of(answer)
     assert value_of(answer, "from") == typed["from"]
+    wrong = [each["name"] for each in elements_of(answer, "input") if "aria-invalid" in each]
+    assert wrong == (["to"] if answer.status_code == 422 else [])
+    assert "to-error" in [each.get("id") for each in elements_of(answer, "p")] or not wrong
 
 
 def test_a_dead_template_tells_why_and_can_be_mended(pages: Services) -> None:
