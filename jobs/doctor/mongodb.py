@@ -24,17 +24,20 @@ def examine(repository: Repository) -> Iterator[Finding]:
     """All about MongoDB. A part that the user has no right to see is said and left out."""
     # Its sentence also tells of certificates.
     repository.ping()
-    version = repository.facts.version()
-    if tuple(map(int, version.split(".")[:2])) < _OLDEST:
-        yield fail(f"version {version}", "Upgrade to 6.0 or later.")
-    else:
-        yield ok(f"version {version}")
+    yield judge_version(repository.facts.version())
     if repository.facts.is_sharded():
         yield ok("a sharded cluster: its shards tell about members and oplog")
         yield judge_clock("the router's clock", repository.facts.clock_offset())
     else:
         yield from examined(lambda: _set(repository))
     yield from examined(lambda: _indexes(repository))
+
+
+def judge_version(version: str) -> Finding:
+    """Whether MongoDB is new enough."""
+    if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+        return fail(f"version {version}", "Upgrade to 6.0 or later.")
+    return ok(f"version {version}")
 
 
 def _set(repository: Repository) -> Iterator[Finding]:

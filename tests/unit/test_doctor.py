@@ -15,7 +15,13 @@ from jobs.broker.cluster import Topic
 from jobs.doctor.election import judge_member, judge_quorum, judge_redis
 from jobs.doctor.finding import Finding, Level
 from jobs.doctor.kafka import judge_topics
-from jobs.doctor.mongodb import judge_clock, judge_indexes, judge_members, judge_oplog
+from jobs.doctor.mongodb import (
+    judge_clock,
+    judge_indexes,
+    judge_members,
+    judge_oplog,
+    judge_version,
+)
 from jobs.doctor.roles import judge_dead_letters, judge_register, readers
 from jobs.messages import DLQ_TOPIC
 from jobs.repository.facts import IndexState, Member, Oplog, ReplicaSet
@@ -45,6 +51,13 @@ def troubles(findings: Iterable[Finding]) -> list[tuple[Level, str]]:
     found = [each for each in findings if each.level is not OK]
     assert all(each.remedy for each in found)
     return [(each.level, each.text) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("version", "level"), [("5.0.31", FAIL), ("6.0.5", OK), ("8.0.30", OK), ("10.0.0", OK)]
+)
+def test_a_mongodb_before_6_fails(version: str, level: Level) -> None:
+    assert judge_version(version).level is level
 
 
 def test_three_members_that_vote_are_well() -> None:
