@@ -206,6 +206,7 @@ def test_the_script_makes_a_replica_set_and_a_user_who_may_do_what_chronos_does(
     finally:
         repository.close()
     with MongoClient[dict[str, Any]](uri) as client:
+        assert client[given["MONGO_DB"]]["things"].insert_one({}).acknowledged
         # For doctor.
         assert client.admin.command("replSetGetStatus")["set"] == "rs0"
         with pytest.raises(OperationFailure, match="not authorized"):

@@ -47,6 +47,17 @@ def test_the_job_is_called_as_rules_and_dashboards_call_it(large: Manifests) -> 
     assert service["metadata"]["labels"][monitor["spec"]["jobLabel"]] == job["job_name"]
 
 
+def test_processes_are_asked_where_and_as_often_as_without_the_operator(large: Manifests) -> None:
+    [monitor] = large.of("ServiceMonitor")
+    [endpoint] = monitor["spec"]["endpoints"]
+
+    configuration = yaml.safe_load(CONFIGURATION.read_text())
+    [job] = configuration["scrape_configs"]
+    # https://prometheus.io/docs/prometheus/latest/configuration/configuration/#scrape_config
+    assert endpoint["path"] == job.get("metrics_path", "/metrics")
+    assert endpoint["interval"] == configuration["global"]["scrape_interval"]
+
+
 def test_grafanas_sidecar_finds_every_dashboard_and_no_old_one(large: Manifests) -> None:
     """By the label of Grafana's Helm chart, under names that stay from release to release."""
     boards = {
