@@ -26,6 +26,10 @@ class Execution:
     attempt: Attempt
     template_id: ObjectId | None = None
     definition: str | None = None
+    due_at: datetime | None = None
+    """What the attempt had waited for; the job itself holds only the times of the next one."""
+    queued_at: datetime | None = None
+    claimed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +96,7 @@ def _execution(job: Job, claim_id: str, attempt: Attempt) -> Execution:
         attempt=attempt,
         template_id=job.template_id,
         definition=job.definition,
+        due_at=job.scheduled_at,
+        queued_at=job.queued_at,
+        claimed_at=job.claimed_at,
     )

@@ -13,6 +13,7 @@ from jobs.delivery.config import without_secrets
 from jobs.errors import InvalidJob
 from jobs.instants import format_instant
 from jobs.json_text import NotJson, loads
+from jobs.masking import masked
 
 _HIDDEN: Final = frozenset(
     # What only the roles need. The last is when the action itself happened.
@@ -64,7 +65,8 @@ def changes(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a write to a job or definition changed, as it is shown: before, and after.
 
-    A field whose secret alone changed is there, looking the same.
+    A field whose secret alone changed is there, looking the same: also secrets in a payload are
+    masked.
 
     Args:
         before: the document as it was; None: it is new.
@@ -85,7 +87,7 @@ def changes(
 
 def _exposed_field(name: str, value: Any) -> Any:
     if name == "delivery":
-        return exposed_delivery(str(value))
+        return masked(exposed_delivery(str(value)))
     if name in _JSON_TEXTS and isinstance(value, str):
-        return exposed_text(value)
+        return masked(exposed_text(value))
     return exposed_value(value)

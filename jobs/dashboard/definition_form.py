@@ -13,8 +13,9 @@ from django.http.request import QueryDict
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
-from jobs.dashboard.definitions import address_of, definition_asked_for, pretty, version_in
+from jobs.dashboard.definitions import address_of, definition_asked_for, version_in
 from jobs.dashboard.page import PageRequest, access, page, require_tenant, sentence, use_cases
+from jobs.dashboard.pretty import pretty
 from jobs.dashboard.rights import Right
 from jobs.definitions import Definition
 from jobs.errors import DefinitionExists, InvalidJob, UnreadableDefinition, VersionMismatch

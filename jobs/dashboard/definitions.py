@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Final
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -22,6 +21,7 @@ from jobs.dashboard.page import (
     sentence,
     use_cases,
 )
+from jobs.dashboard.pretty import readable
 from jobs.dashboard.rights import Right
 from jobs.definitions import Definition
 from jobs.errors import UnreadableDefinition
@@ -63,9 +63,9 @@ def definition(request: PageRequest) -> HttpResponse:
     uses = use_cases().repository.uses
     context = {
         "definition": found,
-        "delivery": None if found.delivery is None else pretty(exposed_delivery(found.delivery)),
-        "payload": None if found.payload is None else pretty(exposed_text(found.payload)),
-        "retry": None if found.retry is None else pretty(found.retry),
+        "delivery": None if found.delivery is None else readable(exposed_delivery(found.delivery)),
+        "payload": None if found.payload is None else readable(exposed_text(found.payload)),
+        "retry": None if found.retry is None else readable(found.retry),
         "templates": uses.templates(found.tenant_id, found.name, limit=_USERS_SHOWN),
         "jobs": uses.jobs(found.tenant_id, found.name, limit=_USERS_SHOWN),
         "may_change": access(request).may(found.tenant_id, Right.ADMINISTER),
@@ -117,8 +117,3 @@ def version_in(request: HttpRequest) -> int:
 def address_of(tenant: str, name: str) -> str:
     """Where a definition's page is."""
     return f"{reverse('admin:definition')}?{urlencode({'tenant': tenant, 'name': name})}"
-
-
-def pretty(value: Any) -> str:
-    """JSON for people."""
-    return json.dumps(value, ensure_ascii=False, indent=2)

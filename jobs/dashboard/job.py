@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from jobs.api.representation import job_body
 from jobs.dashboard.page import PageRequest, access, page, require_tenant, use_cases
-from jobs.dashboard.pretty import pretty
+from jobs.dashboard.pretty import readable
 from jobs.dashboard.rights import Right
 from jobs.dashboard.timeline import timeline
 from jobs.errors import UnreadableExecution
@@ -62,6 +62,13 @@ class AttemptRow:
     log: AttemptLog | None = None
     is_opened: bool = False
     """Its log and answer were looked up."""
+
+    @property
+    def failure(self) -> str:
+        """Its error after what kind it is; those that handlers raise begin with that already."""
+        error, kind = self.error or "", self.error_class
+        is_told = kind is None or error == kind or error.startswith(f"{kind}:")
+        return error if is_told else f"{kind}: {error}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +144,7 @@ def job_page(
         # A form that was refused is shown again under its own address, which takes no GET.
         "refresh_path": reverse("admin:job", args=[found.id]) if problems else None,
         "problems": problems or {},
-        "raw": pretty(job_body(found)),
+        "raw": readable(job_body(found)),
     }
     if isinstance(found, BrokenJob):
         title = str(found.document.get("idempotencyKey", found.id))
@@ -185,7 +192,7 @@ def _facts(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
         "job": job,
         "trace_id": trace_id_of(job.traceparent),
         "lag": _lag(job, executions, now),
-        "events": timeline(job, executions, entries, now),
+        "events": timeline(job, executions, entries, now, has_older=older is not None),
         "attempts": rows,
         "has_more_attempts": older is not None,
         "entries": entries,
@@ -252,4 +259,4 @@ def _texts(job: Job) -> list[Text]:
         "Delivery": None if job.delivery is None else exposed_delivery(job.delivery),
         "Retry policy": None if job.retry is None else exposed_value(job.retry),
     }
-    return [Text(title, pretty(value)) for title, value in values.items() if value is not None]
+    return [Text(title, readable(value)) for title, value in values.items() if value is not None]

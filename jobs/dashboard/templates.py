@@ -28,7 +28,7 @@ from jobs.dashboard.page import (
     sentence,
     use_cases,
 )
-from jobs.dashboard.pretty import pretty
+from jobs.dashboard.pretty import readable
 from jobs.dashboard.rights import Right
 from jobs.dashboard.strip import Strip, strip_of
 from jobs.errors import InvalidCron, InvalidJob
@@ -154,7 +154,7 @@ def _template_page(
     }
     if isinstance(found, BrokenJob):
         title = str(found.document.get("idempotencyKey", found.id))
-        context |= {"broken": found, "document": pretty(job_body(found))}
+        context |= {"broken": found, "document": readable(job_body(found))}
     else:
         title = found.idempotency_key
         context |= _facts(found, now) | {
@@ -182,11 +182,11 @@ def _facts(template: Job, now: datetime) -> dict[str, Any]:
         "cron_problem": problem,
         "strip": strip_of(marks),
         "runs": runs.jobs,
-        "payload": None if template.payload is None else pretty(exposed_text(template.payload)),
+        "payload": None if template.payload is None else readable(exposed_text(template.payload)),
         "delivery": (
-            None if template.delivery is None else pretty(exposed_delivery(template.delivery))
+            None if template.delivery is None else readable(exposed_delivery(template.delivery))
         ),
-        "retry": None if template.retry is None else pretty(exposed_value(template.retry)),
+        "retry": None if template.retry is None else readable(exposed_value(template.retry)),
     }
 
 

@@ -32,6 +32,9 @@ _KINDS: Final = {
     "jobType": str,
     "templateId": ObjectId,
     "definition": str,
+    "dueAt": datetime,
+    "queuedAt": datetime,
+    "claimedAt": datetime,
 }
 
 Place = tuple[datetime, str]
@@ -148,10 +151,14 @@ class ExecutionStore:
             "jobType": execution.job_type,
             **attempt_document(attempt),
         }
-        if execution.template_id is not None:
-            document["templateId"] = execution.template_id
-        if execution.definition is not None:
-            document["definition"] = execution.definition
+        optional = {
+            "templateId": execution.template_id,
+            "definition": execution.definition,
+            "dueAt": execution.due_at,
+            "queuedAt": execution.queued_at,
+            "claimedAt": execution.claimed_at,
+        }
+        document |= {name: value for name, value in optional.items() if value is not None}
         if attempt.response is not None:
             document["responseExcerpt"] = attempt.response.excerpt
         if self._retention is not None:
@@ -180,6 +187,9 @@ def _execution(document: Mapping[str, Any]) -> Execution:
             job_type=document["jobType"],
             template_id=document.get("templateId"),
             definition=document.get("definition"),
+            due_at=document.get("dueAt"),
+            queued_at=document.get("queuedAt"),
+            claimed_at=document.get("claimedAt"),
             attempt=attempt_from(document),
         )
     except KeyError as exc:

@@ -117,6 +117,20 @@ def test_recording_again_changes_nothing(repo: Repository) -> None:
     assert repo.executions.find(second.id) == second
 
 
+def test_an_attempt_keeps_what_it_had_waited_for(repo: Repository) -> None:
+    job = running(scheduled_at=NOW - 3 * SECOND, queued_at=NOW - 2 * SECOND, claimed_at=NOW)
+    execution = execution_of(job, completed(job))
+
+    repo.executions.record([execution])
+
+    assert repo.executions.find(execution.id) == execution
+    assert (execution.due_at, execution.queued_at, execution.claimed_at) == (
+        NOW - 3 * SECOND,
+        NOW - 2 * SECOND,
+        NOW,
+    )
+
+
 def test_an_executor_that_dies_before_the_end_is_written_lost_the_attempt(repo: Repository) -> None:
     job = running()
     repo.jobs.insert([job])
@@ -165,6 +179,7 @@ def test_cancelling_records_the_attempt_that_it_cuts_short(repo: Repository) -> 
         job_type=job.job_type,
         template_id=job.template_id,
         definition="invoice",
+        due_at=job.scheduled_at,
         attempt=Attempt(2, "e1", NOW, LATER, Outcome.CANCELLED),
     )
     assert finish(repo, [job]) == 0
