@@ -1,11 +1,13 @@
-"""Turns the driver's outages into `StoreUnavailable`."""
+"""How long MongoDB is waited for, and the driver's outages as `StoreUnavailable`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 
+import pymongo
 from pymongo.errors import (
     BulkWriteError,
     ConnectionFailure,
@@ -63,6 +65,15 @@ def is_outage(error: OperationFailure) -> bool:
             item.get("code") in _PASSING_CODES for item in details.get("writeErrors", ())
         )
     return error.has_error_label("RetryableWriteError")
+
+
+def within(limit: timedelta) -> AbstractContextManager[None]:
+    """A block that waits for MongoDB no longer than this, however many questions it asks.
+
+    Holds for all clients of the process, Django's too, and within a block that has less time left
+    changes nothing.
+    """
+    return pymongo.timeout(limit.total_seconds())
 
 
 @contextmanager
