@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from jobs.errors import (
     NotProvisioned,
     StoreUnavailable,
 )
+from jobs.repository.outages import within
 from jobs.services import Services
 
 NOT_FOUND: Final = (DefinitionNotFound, ExecutionNotFound, JobNotFound, MalformedId)
@@ -32,6 +33,9 @@ NOT_FOUND: Final = (DefinitionNotFound, ExecutionNotFound, JobNotFound, Malforme
 UNAVAILABLE: Final = (NotProvisioned, StoreUnavailable)
 """Errors that are answered with 503."""
 REFRESH_SECONDS: Final = 5
+_PATIENCE: Final = timedelta(seconds=5)
+"""For session, user and rights together, as long as MongoDB's primary is looked for: a page asks
+for them first, so this is what a MongoDB that hangs costs it."""
 LIVE: Final = "live"
 """The parameter that says `off` where a page is not to refresh itself."""
 
@@ -46,7 +50,8 @@ def access(request: HttpRequest) -> Access:
     """What the user of a request may; asked once per request."""
     known: Access | None = getattr(request, "_access", None)
     if known is None:
-        known = access_of(request.user)
+        with within(_PATIENCE):
+            known = access_of(request.user)
         request._access = known  # type: ignore[attr-defined]
     return known
 
