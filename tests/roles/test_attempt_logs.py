@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -27,7 +29,7 @@ from jobs.repository.records import belonging_to
 from tests.builders import NOW
 from tests.project import handlers as project
 from tests.roles.conftest import dispatch
-from tests.waiting import wait_for
+from tests.waiting import assert_takes_at_most, wait_for
 
 FIRST, SECOND = (execution_id(job_id_for(key), "0123456789abcdef") for key in ("1", "2"))
 EXECUTION_ID = len(FIRST)
@@ -98,6 +100,20 @@ def test_a_line_of_any_logger_is_kept_while_its_attempt_goes_on(
     # As exact as the machine's clock could be compared with the store's.
     assert before - timedelta(seconds=1) <= line.at <= repo.clock.now() + timedelta(seconds=1)
     assert not log.is_truncated
+
+
+def test_a_line_can_be_read_within_a_second(start_logs: StartLogs, repo: Repository) -> None:
+    logs, keys = start_logs(), count()
+
+    def take() -> timedelta:
+        which = execution_id(job_id_for(f"line {next(keys)}"), "0123456789abcdef")
+        with logs.capturing(which):
+            began = time.monotonic()
+            library.info("here")
+            wait_for(lambda: repo.attempt_logs.find(which))
+            return timedelta(seconds=time.monotonic() - began)
+
+    assert_takes_at_most(timedelta(seconds=1), take)
 
 
 def test_closing_writes_what_is_left(start_logs: StartLogs, repo: Repository) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -22,7 +23,7 @@ from jobs.lifecycle import Job, Outcome, Status
 from jobs.registry import Context, Fail, Retry, Snooze
 from jobs.repository import Repository
 from tests.project import handlers as project
-from tests.waiting import wait_for
+from tests.waiting import assert_takes_at_most, wait_for
 
 StartExecutor = Callable[..., Executor]
 Insert = Callable[..., list[Job]]
@@ -237,6 +238,31 @@ def test_cancelling_reaches_a_running_handler_and_its_end_is_not_written(
     assert job.status is Status.CANCELLED
     assert job.result is None
     assert job.history == ()
+
+
+def test_a_running_handler_hears_of_its_cancellation_in_about_a_second(
+    start_executor: StartExecutor, repo: Repository, queue: Insert
+) -> None:
+    running: SimpleQueue[str] = SimpleQueue()
+    heard: SimpleQueue[float] = SimpleQueue()
+
+    def handler(context: Context) -> None:
+        # Only handlers that have run for a second are looked after.
+        assert not context.cancelled.wait(2)
+        running.put(context.job_id)
+        assert context.cancelled.wait(60)
+        heard.put(time.monotonic())
+
+    start_executor(handler, concurrency=1)
+
+    def take() -> timedelta:
+        [job] = queue(1)
+        assert running.get(timeout=60) == str(job.id)
+        began = time.monotonic()
+        assert repo.interventions.cancel(job.id, now=repo.clock.now())
+        return timedelta(seconds=heard.get(timeout=60) - began)
+
+    assert_takes_at_most(timedelta(seconds=2), take)
 
 
 def test_a_job_cancelled_before_its_start_is_not_run(

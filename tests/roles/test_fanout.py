@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -35,7 +36,7 @@ from scheduler.scheduler import Scheduler
 from scheduler.triggering import Triggering
 from tests.builders import NOW
 from tests.roles.conftest import LONG_TICK, RunningWorker
-from tests.waiting import wait_for
+from tests.waiting import assert_takes_at_most, wait_for
 
 StartExecutor = Callable[..., Executor]
 StartScheduler = Callable[..., Scheduler]
@@ -411,6 +412,23 @@ def test_a_worker_that_leaves_is_replaced_long_before_its_session_ends(
     # What became due meanwhile is looked at when the shards come, not at the next tick.
     wait_for(lambda: count_by_status(jobs)[Status.PENDING] == 0, deadline=AT_ONCE)
     assert heir.shards == ALL
+
+
+def test_the_shards_of_a_worker_that_leaves_are_anothers_within_two_seconds(
+    start_worker: StartWorker,
+) -> None:
+    workers = [start_worker()]
+
+    def take() -> timedelta:
+        leaver, heir = workers[-1], start_worker()
+        workers.append(heir)
+        wait_for(lambda: leaver.shards and heir.shards and leaver.shards | heir.shards == ALL)
+        left_at = time.monotonic()
+        leaver.stop()
+        wait_for(lambda: heir.shards == ALL)
+        return timedelta(seconds=time.monotonic() - left_at)
+
+    assert_takes_at_most(timedelta(seconds=2), take)
 
 
 def test_a_worker_cut_off_from_the_store_leaves_its_shards_to_those_that_are_not(
