@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
@@ -19,6 +19,9 @@ logger = logging.getLogger(__name__)
 ALLOWED: Final = 10
 """Attempts for one user name from one address in a window. UK Cyber Essentials v3.1 (password-based
 authentication) asks for no more than 10 guesses in 5 minutes."""
+ALLOWED_TO_ADDRESS: Final = 10 * ALLOWED
+"""The same with all user names together: one password is not tried on everybody, while a whole
+office behind one address may mistype. The number is ours."""
 WINDOW: Final = timedelta(minutes=15)
 _MINUTE: Final = timedelta(minutes=1)
 
@@ -33,18 +36,32 @@ class LoginForm(AuthenticationForm):
         name = self.cleaned_data.get("username")
         if name is None or self.request is None:
             return super().clean()
-        store, address = use_cases().repository.login_attempts, address_of(self.request)
-        now = use_cases().repository.clock.now()
-        attempts = store.count(name, address, window=WINDOW, now=now)
-        if attempts.count > ALLOWED:
-            self.is_refused = True
-            if attempts.count == ALLOWED + 1:
-                extra = events.LOGIN_REFUSED(user=name, address=address)
-                logger.warning("too many failed logins as %s from %s", name, address, extra=extra)
-            raise ValidationError(_refusal(attempts.until, now))
+        address = address_of(self.request)
+        # In this order: what is refused for its name uses up nothing of its address.
+        self._count(name, address, ALLOWED, " with this user name")
+        self._count(None, address, ALLOWED_TO_ADDRESS, "")
         cleaned = super().clean()
+        store = use_cases().repository.login_attempts
         store.forget(name, address)
+        store.take_back(address)
         return cleaned
+
+    def _count(self, name: str | None, address: str, allowed: int, which: str) -> None:
+        repository = use_cases().repository
+        now = repository.clock.now()
+        attempts = repository.login_attempts.count(name, address, window=WINDOW, now=now)
+        if attempts.count <= allowed:
+            return
+        self.is_refused = True
+        if attempts.count == allowed + 1:
+            whom = {} if name is None else {"user": name}
+            extra = events.LOGIN_REFUSED(address=address, **whom)
+            who = "" if name is None else f" as {name}"
+            logger.warning("too many failed logins%s from %s", who, address, extra=extra)
+        raise ValidationError(
+            f"Too many failed logins{which} from your address. Try again in"
+            f" {_minutes(attempts.until - now)}."
+        )
 
 
 def address_of(request: HttpRequest) -> str:
@@ -56,10 +73,7 @@ def address_of(request: HttpRequest) -> str:
     return str(request.META.get("HTTP_X_FORWARDED_FOR", direct)).rpartition(",")[2].strip()
 
 
-def _refusal(until: datetime, now: datetime) -> str:
+def _minutes(wait: timedelta) -> str:
     # Rounded up.
-    minutes = max(1, -((now - until) // _MINUTE))
-    return (
-        "Too many failed logins with this user name from your address. Try again in"
-        f" {minutes} minute{'' if minutes == 1 else 's'}."
-    )
+    minutes = max(1, -(-wait // _MINUTE))
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"

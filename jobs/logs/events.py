@@ -57,7 +57,9 @@ MEMBERSHIP_UNREADABLE: Final = Event(
     "membership.unreadable", WARNING, "a user's rights were edited into something that is none"
 )
 LOGIN_REFUSED: Final = Event(
-    "login.refused", WARNING, "too many failed logins for `user` from `address`; once in a window"
+    "login.refused",
+    WARNING,
+    "too many failed logins from `address`, for `user` or for all; once in a window",
 )
 
 # Scheduler and fan-out worker

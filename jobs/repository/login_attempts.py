@@ -1,4 +1,4 @@
-"""How often somebody has tried to log in: one count for each user name and address."""
+"""How often somebody has tried to log in: by user name and address, and by address alone."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ class LoginAttempts:
 
 
 class LoginAttemptStore:
-    """Count, forget. Shared by all API processes."""
+    """Count, forget, take back. Shared by all API processes."""
 
     def __init__(self, collection: Collection[dict[str, Any]]) -> None:
         self._attempts = collection
 
     @outages_named()
-    def count(self, name: str, address: str, *, window: timedelta, now: datetime) -> LoginAttempts:
+    def count(
+        self, name: str | None, address: str, *, window: timedelta, now: datetime
+    ) -> LoginAttempts:
         """Count an attempt that is about to be made.
 
         Counting first lets attempts at the same time get no further than others.
 
         Args:
-            name: of the user, as typed.
+            name: of the user, as typed; None: all names together.
             address: where it comes from.
             window: how long the first attempt, and those after it, are remembered.
             now: aware UTC.
@@ -65,7 +67,18 @@ class LoginAttemptStore:
         """Begin anew: an attempt succeeded."""
         self._attempts.delete_one({"_id": _id(name, address)})
 
+    @outages_named()
+    def take_back(self, address: str) -> None:
+        """Uncount one attempt with all names together: it succeeded.
 
-def _id(name: str, address: str) -> bytes:
+        To forget the others would let whoever has one password guess all others.
+        """
+        self._attempts.update_one(
+            {"_id": _id(None, address), "count": {"$gt": 0}}, {"$inc": {"count": -1}}
+        )
+
+
+def _id(name: str | None, address: str) -> bytes:
     # No names are kept: now and then somebody types a password there.
-    return blake2b(f"{address}\n{name}".encode(errors="replace"), digest_size=16).digest()
+    text = address if name is None else f"{address}\n{name}"
+    return blake2b(text.encode(errors="replace"), digest_size=16).digest()

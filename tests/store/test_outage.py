@@ -212,6 +212,7 @@ CALLS: Final[Mapping[str, Call]] = {
         "olga", "192.0.2.1", window=LEASE, now=NOW
     ),
     "login_attempts.forget": lambda repo: repo.login_attempts.forget("olga", "192.0.2.1"),
+    "login_attempts.take_back": lambda repo: repo.login_attempts.take_back("192.0.2.1"),
     "buckets.newest": lambda repo: repo.buckets.newest(until=NOW),
     "buckets.recent": lambda repo: repo.buckets.recent(limit=1),
     "buckets.insert": lambda repo: repo.buckets.insert(NOW, due=1, by="s1", term=1, now=NOW),
