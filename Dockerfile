@@ -22,6 +22,9 @@ LABEL org.opencontainers.image.title="Chronos" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.base.name="docker.io/library/python:3.13.16-slim-trixie"
+# The base brings pip, and a wheel of it for ensurepip. Nothing here shall install anything.
+RUN find / -xdev -depth \( -name pip -o -name 'pip[0-9]*' -o -name 'pip-[0-9]*' -o -name ensurepip \) \
+        -exec rm -rf {} +
 RUN groupadd --gid 10001 chronos \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp \
         --shell /usr/sbin/nologin chronos

@@ -141,9 +141,13 @@ of_image() { buildah inspect --type image --format "$1" "$IMAGE" | sed '/^$/d'; 
 
 inspect() {
     [[ $IDS == 10001:10001 ]] || fail "the image runs as $IDS."
-    for extra in venv/bin/pip app/tests app/.git app/docs app/.devstack usr/bin/gcc root/.cache; do
+    local extra installer
+    for extra in app/tests app/.git app/docs app/.devstack usr/bin/gcc root/.cache; do
         [[ ! -e $ROOT/$extra ]] || fail "the image contains /$extra."
     done
+    installer=$(find "$ROOT" \( -name pip -o -name 'pip[0-9]*' -o -name 'pip-[0-9]*' \
+        -o -name ensurepip \))
+    [[ -z $installer ]] || fail "the image can install packages: $installer"
     # The container's shell shall read it.
     # shellcheck disable=SC2016
     run_once isolation bash -c 'set -eu
@@ -280,16 +284,18 @@ rehearse() {
 
 # The suite needs more than the image has: a virtual environment of its own, on the image's base.
 unit_tests() {
-    local container passed=0
+    local container kustomize home=$HOME passed=0
+    "$PYTHON" -m tools.kustomize
+    kustomize=$("$PYTHON" -c 'from tools.kustomize import find; print(find())')
     container=$(buildah from --pull-never "$FROM")
     say "the unit tests get their requirements, on the image's Python"
-    # Programs that are no wheels are those of the checkout, as are Kafka's jars.
-    mkdir -p "$HOME/.m2"
+    # Kafka's jars are those of whoever made the checkout ready.
+    [[ -z ${SUDO_USER:-} ]] || home=$(getent passwd "$SUDO_USER" | cut -d: -f6)
+    mkdir -p "$home/.m2"
     apart buildah run --volume "$PWD:/src:ro" --volume /etc/ssl/certs:/etc/ssl/certs:ro \
-        --volume "$HOME/.m2:/root/.m2:ro" \
+        --volume "$home/.m2:/root/.m2:ro" --volume "$kustomize:/usr/local/bin/kustomize:ro" \
         --workingdir /src "$container" -- bash -euc '
         python -m venv /venv
-        ln -s /src/.venv/bin/kustomize /venv/bin
         /venv/bin/pip install -q --no-cache-dir -r requirements-dev.txt
         exec /venv/bin/python -m pytest -q -p no:cacheprovider tests/unit' \
         >"$WORK/unit.log" 2>&1 || passed=$?

@@ -66,6 +66,32 @@ def test_both_stages_begin_at_the_same_pinned_version_of_python() -> None:
     assert re.fullmatch(r"python:3\.13\.\d+-slim-trixie", bases.pop())
 
 
+def test_nothing_in_the_image_can_install_packages(tmp_path: Path) -> None:
+    """The last stage begins with a pip: that of the first one's environment is gone by itself."""
+    python = tmp_path / "usr/local/lib/python3.13"
+    installers = (
+        *(tmp_path / "usr/local/bin/pip", tmp_path / "usr/local/bin/pip3.13"),
+        *(python / "site-packages/pip/main.py", python / "site-packages/pip-26.1.dist-info/RECORD"),
+        python / "ensurepip/_bundled/pip-26.1-py3-none-any.whl",
+    )
+    others = (python / "pipes.py", tmp_path / "usr/local/bin/python", tmp_path / "etc/pip.conf")
+    for path in (*installers, *others):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+    last_stage = DOCKERFILE.rpartition("\nFROM ")[2]
+    [command] = re.findall(r"^RUN find / (.+)$", re.sub(r"\\\n\s*", " ", last_stage), re.M)
+    subprocess.run(["sh", "-euc", f"find {tmp_path} {command}"], check=True)
+
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == set(others)
+
+
+def test_ci_rehearses_the_image_with_the_unit_tests_on_its_python() -> None:
+    lines = (ROOT / ".ci/run").read_text().splitlines()
+
+    assert any(line.endswith("make rehearse ARGS=--unit-tests") for line in lines)
+
+
 def test_the_role_is_process_1_and_gets_the_signal() -> None:
     assert [json.loads(each) for each in instruction("ENTRYPOINT")] == [["python", "manage.py"]]
     assert instruction("STOPSIGNAL") == ["SIGTERM"]
