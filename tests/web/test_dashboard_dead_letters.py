@@ -257,6 +257,22 @@ def test_a_viewer_sees_and_cannot_act(pages: Services) -> None:
     assert browser.post(f"{OPERATIONS}{operation.id}/cancel/").status_code == 403
 
 
+def test_who_is_an_operator_elsewhere_does_nothing_where_only_a_viewer(pages: Services) -> None:
+    [job] = dead(pages)
+    operation = start(pages)
+    browser = browser_of("vera", a="viewer", b="operator")
+    address = f"{OPERATIONS}{operation.id}/"
+
+    assert "Cancel the rest" not in text_of(browser.get(address))
+    assert browser.post(f"{address}cancel/").status_code == 403
+    assert browser.post(f"{PATH}redrive/?tenant=a").status_code == 403
+    assert browser.post(f"/admin/jobs/{job.id}/discard/").status_code == 403
+    found = pages.bulk.find(operation.id, tenants=None)
+    assert found is not None
+    assert not found.is_over
+    assert pages.repository.jobs.get(job.id).status is Status.DLQ
+
+
 def test_another_tenants_user_sees_nothing(pages: Services) -> None:
     [job] = dead(pages)
     operations = [start(pages), start(pages, tenant=None)]

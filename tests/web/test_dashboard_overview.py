@@ -103,7 +103,72 @@ def test_a_superuser_sees_all_tenants(pages: Services) -> None:
     assert "Due now 2 oldest 2 min ago" in text_of(answer)
     assert "30 completed and 10 failed (red) in the last 1h; 2 became dead" in text_of(answer)
     assert "mail 2 2 min ago 0 0 0 / 0 0.7 25.0 %" in text_of(answer)
-    assert len(elements_of(answer, "rect")) == 2
+
+
+def test_failures_are_drawn_in_their_own_colour_on_top(pages: Services) -> None:
+    count(pages, None, "mail")
+
+    drawn = elements_of(browser_of("root").get(PATH), "rect")
+
+    assert [(each["class"], each["y"], each["height"]) for each in drawn] == [
+        ("good", "40.0", "120.0"),
+        ("bad", "0.0", "40.0"),
+    ]
+
+
+def test_each_percentile_of_the_start_lag_is_its_own(pages: Services) -> None:
+    at = Resolution.MINUTE.start_of(pages.repository.clock.now())
+    tally = Tally(completed=100, lags=Counter({5: 50, 20: 45, 30: 4, 40: 1}))
+    pages.repository.statistics.add(
+        {Stretch(Resolution.MINUTE, at, "mail", None): tally}, batch="one"
+    )
+
+    shown = text_of(browser_of("root").get(PATH))
+
+    # The middles of those buckets.
+    for name, lag in (("p50", "5 ms"), ("p95", "861 ms"), ("p99", "28 s")):
+        assert f"Start lag {name}, last 1h {lag}" in shown
+
+
+@pytest.mark.parametrize(
+    ("chosen", "completed"), [("1h", 1), ("24h", 2 + 4), ("7d", 8 + 16), ("nonsense", 1)]
+)
+def test_each_range_shows_all_that_ended_within_it(
+    pages: Services, chosen: str, completed: int
+) -> None:
+    now = pages.repository.clock.now()
+    ended = (
+        (Resolution.MINUTE, timedelta(minutes=30), 1),
+        (Resolution.QUARTER, timedelta(hours=2), 2),
+        (Resolution.QUARTER, timedelta(hours=23), 4),
+        (Resolution.TWO_HOURS, timedelta(hours=30), 8),
+        (Resolution.TWO_HOURS, timedelta(days=6, hours=20), 16),
+        (Resolution.TWO_HOURS, timedelta(days=8), 32),
+    )
+    for resolution, ago, count in ended:
+        stretch = Stretch(resolution, resolution.start_of(now - ago), "mail", None)
+        pages.repository.statistics.add({stretch: Tally(completed=count)}, batch=f"{ago}")
+
+    assert f"{completed} completed and 0 failed" in text_of(
+        browser_of("root").get(PATH, {"range": chosen})
+    )
+
+
+def test_roles_tell_who_leads_in_which_term(pages: Services) -> None:
+    now = pages.repository.clock.now()
+    for node in (
+        Node("a-standby", "scheduler", now),
+        Node("leader", "scheduler", now, term=77),
+        Node("reaper-1", "reaper", now),
+    ):
+        pages.repository.nodes.report(node, now=now)
+
+    shown = text_of(browser_of("root").get(PATH))
+
+    _, _, roles = shown.partition("Leads in term Last seen ")
+    assert roles.startswith("leader scheduler 77 ")
+    assert "a-standby scheduler – " in roles
+    assert "reaper-1 reaper – " in roles
 
 
 def test_jobs_that_are_only_queued_miss_their_executor_too(pages: Services) -> None:
