@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import html
 import json
 import logging
 import shutil
 import socket
 import struct
 import sys
+import threading
 from datetime import timedelta
 from typing import Any, Final
 
@@ -39,6 +41,18 @@ _MALFORMED: Final = {
     http_errors.UnsupportedTransferCoding: (501, "this transfer coding is not supported"),
     http_errors.ExpectationFailed: (417, "this expectation cannot be met"),
 }
+# For people, whose browser would show them JSON.
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en">
+<head><title>Bad request | Chronos</title></head>
+<body>
+<h1>Bad request</h1>
+<p>The request cannot be read: {}. Nothing was done. Where you typed or filtered by something very
+long, go back and make it shorter.</p>
+<p><a href="/admin/">Go to the overview</a></p>
+</body>
+</html>
+"""
 
 
 def listen(host: str, port: int, name: str) -> socket.socket:
@@ -151,7 +165,16 @@ class Server(BaseApplication):
 
 
 class Worker(ThreadWorker):
-    """A gunicorn worker whose own errors are JSON too."""
+    """A gunicorn worker whose own errors are JSON too, and below /admin/ pages."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)  # type: ignore[no-untyped-call]
+        self._thread = threading.local()
+
+    def handle(self, conn: Any) -> Any:
+        # What cannot be parsed is gone when `handle_error` is told.
+        self._thread.is_page = _begins_page(conn.sock)
+        return super().handle(conn)  # type: ignore[no-untyped-call]
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         status, problem = 400, "the request is not well-formed HTTP"
@@ -160,9 +183,11 @@ class Worker(ThreadWorker):
         elif not isinstance(exc, http_errors.ParseException):
             logger.error("an error outside Django", exc_info=exc, extra=events.REQUEST_FAILED())
             status, problem = 500, "internal error; the server's log has the details"
-        body = json.dumps({"error": problem})
+        content_type, body = "application/json", json.dumps({"error": problem})
+        if self._thread.is_page:
+            content_type, body = "text/html; charset=utf-8", _PAGE.format(html.escape(problem))
         head = (
-            f"HTTP/1.1 {status} Error\r\nConnection: close\r\nContent-Type: application/json\r\n"
+            f"HTTP/1.1 {status} Error\r\nConnection: close\r\nContent-Type: {content_type}\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         try:
@@ -191,6 +216,16 @@ class Logger(glogging.Logger):
             )
         else:
             super().exception(msg, *args, **kwargs)  # type: ignore[no-untyped-call]
+
+
+def _begins_page(client: socket.socket) -> bool:
+    """Whether a request that is about to be read is one of a person."""
+    try:
+        begin = client.recv(32, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except OSError:
+        # Nothing has come yet, or nothing will: not for here to say.
+        return False
+    return begin.partition(b" ")[2].startswith(b"/admin/")
 
 
 def _ready() -> tuple[bool, str]:

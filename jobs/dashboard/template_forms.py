@@ -12,7 +12,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST
 
 from jobs.dashboard.page import PageRequest, access, act, page, sentence, use_cases
 from jobs.dashboard.pretty import pretty
@@ -161,10 +161,10 @@ def template_edit(request: PageRequest, id: ObjectId) -> HttpResponse:
     return _form(request, title, fields, template, version, problem=problem, is_stale=is_stale)
 
 
-@require_safe
+@require_POST
 def template_preview(request: PageRequest) -> HttpResponse:
-    """/admin/templates/preview/: the part of the form that follows what is typed."""
-    typed = {name: request.GET.get(name, "") for name in ("cron", "timezone")}
+    """/admin/templates/preview/: the part of the form that follows what is typed, however long."""
+    typed = {name: request.POST.get(name, "") for name in ("cron", "timezone")}
     return render(request, "dashboard/template_preview.html", _preview(typed))
 
 

@@ -103,7 +103,7 @@ def test_the_preview_works_without_scripts(pages: Services) -> None:
 def test_the_preview_follows_what_is_typed(
     pages: Services, typed: dict[str, str], shown: str
 ) -> None:
-    answer = browser_of("vera", a="viewer").get(f"{LIST}preview/", typed)
+    answer = browser_of("vera", a="viewer").post(f"{LIST}preview/", typed)
 
     assert answer.status_code == 200
     assert shown in text_of(answer)
