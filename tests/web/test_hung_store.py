@@ -19,7 +19,7 @@ from jobs.services import Services
 from tests.web.dashboard import browser_of, text_of
 
 ENOUGH_SECONDS = 15
-"""What the driver waits for by itself is 20 s at least: a socket's time-out."""
+"""Left alone, the driver waits for 19 to 33 s."""
 
 
 @contextmanager
