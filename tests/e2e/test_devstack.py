@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -76,13 +78,19 @@ def pid_of(directory: Path, command: str) -> int:
 def test_the_demo_ends_well_and_so_does_a_second_one_on_the_same_data(
     start_devstack: StartDevstack, directory: Path
 ) -> None:
+    printed: list[set[tuple[str, str]]] = []
     for dispatch in ("leader", "fanout"):
         stack = start_devstack("--demo", "--exit", DISPATCH=dispatch)
 
         assert stack.wait(PATIENCE) == 0, stack.output
         assert "Every job of the demo completed." in stack.output
         assert "/docs" in stack.output
+        logins = set(re.findall(r"login +(\S+) +password (\S+)", stack.output))
+        assert logins == set(json.loads((directory / "passwords.json").read_text()).items())
+        assert {name for name, _ in logins} == {"demo-admin", "demo-operator", "demo-viewer"}
+        printed.append(logins)
         assert_nothing_is_left(directory)
+    assert printed[0] == printed[1]
 
 
 def test_servers_only_prints_what_to_export_and_ends_with_sigterm(
