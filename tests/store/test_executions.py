@@ -118,7 +118,12 @@ def test_recording_again_changes_nothing(repo: Repository) -> None:
 
 
 def test_an_attempt_keeps_what_it_had_waited_for(repo: Repository) -> None:
-    job = running(scheduled_at=NOW - 3 * SECOND, queued_at=NOW - 2 * SECOND, claimed_at=NOW)
+    queued_at = NOW - 2 * SECOND
+    waiting = a_job(status=Status.QUEUED, scheduled_at=NOW - 3 * SECOND, queued_at=queued_at)
+    repo.jobs.insert([waiting])
+    [job] = repo.claims.claim(
+        [waiting.id], owner="e1", claim_id="c1", lease=SECOND, now=NOW, start=True
+    )
     execution = execution_of(job, completed(job))
 
     repo.executions.record([execution])
@@ -126,7 +131,7 @@ def test_an_attempt_keeps_what_it_had_waited_for(repo: Repository) -> None:
     assert repo.executions.find(execution.id) == execution
     assert (execution.due_at, execution.queued_at, execution.claimed_at) == (
         NOW - 3 * SECOND,
-        NOW - 2 * SECOND,
+        queued_at,
         NOW,
     )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from jobs.exposure import changes
-from jobs.masking import MASK, masked
+from jobs.masking import MASK, SECRET_NAMES, masked
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,13 @@ def test_a_text_of_any_depth_breaks_nothing(depth: int) -> None:
 
     assert masked(text) in ('{"token":"***"}', text)
     assert isinstance(masked(nested), str)
+
+
+def test_the_docs_name_the_words() -> None:
+    text = (settings.BASE_DIR / "docs" / "admin.md").read_text()
+    section = text.partition("## Secrets in payloads")[2].partition(".")[0]
+
+    assert set(re.findall(r"`([a-z]+)`", section)) == set(SECRET_NAMES)
 
 
 def test_the_audit_log_is_told_that_a_secret_changed_and_not_what_it_is() -> None:
