@@ -27,14 +27,16 @@ from jobs.delivery.secrets import Secrets
 from jobs.registry import known_types
 from jobs.repository import Repository
 from jobs.services import Services
-from tools.scene import Scene, fill, report_nodes
+from tools.scene import TENANTS, Scene, fill, report_nodes
 
 USER: Final = "demo-admin"
 PASSWORD: Final = "correct horse battery"  # noqa: S105 (of a server that lives for a minute)
+MEMBER: Final = "demo-tenant-admin"
 _ACCOUNTS: Final = {
     USER: "--superuser",
-    "demo-operator": "--member=acme:operator",
-    "demo-viewer": "--member=acme:viewer",
+    MEMBER: f"--member={TENANTS[0]}:admin",
+    "demo-operator": f"--member={TENANTS[0]}:operator",
+    "demo-viewer": f"--member={TENANTS[0]}:viewer",
 }
 _TIMEOUT_SECONDS: Final = 60
 _BEAT_SECONDS: Final = 1
