@@ -14,7 +14,7 @@ from tools.chromium import chromium
 
 _THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 _DESK: Final = (1280, 1100)
-_PHONE: Final = (390, 844)
+_PHONE: Final = (390, 2 * 844)
 _ON_PHONES: Final = frozenset({"overview", "dead-letters"})
 
 
@@ -48,7 +48,7 @@ def _take(
         desk.screenshot(path=directory / f"{name}-{theme}.png", full_page=True)
         if name in _ON_PHONES and theme == "light":
             desk.set_viewport_size({"width": _PHONE[0], "height": _PHONE[1]})
-            desk.screenshot(path=directory / f"{name}-phone.png", full_page=True)
+            desk.screenshot(path=directory / f"{name}-phone.png")
             desk.set_viewport_size({"width": _DESK[0], "height": _DESK[1]})
     desk.context.close()
 
