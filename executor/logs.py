@@ -31,6 +31,11 @@ _FLUSH_LINES: Final = 500
 
 Take = Callable[[LogLine], None]
 
+# How an attempt ended is the executor's word, also while a handler that was given up goes on.
+_ENDS: Final = frozenset(
+    end.name for end in (events.ATTEMPT_ENDED, events.ATTEMPT_FAILED, events.JOB_DEAD)
+)
+
 _current: ContextVar[str | None] = ContextVar("execution_id", default=None)
 _formatter = logging.Formatter()
 
@@ -63,6 +68,8 @@ class Catcher(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Called by `logging` for each record."""
         try:
+            if getattr(record, "event", None) in _ENDS:
+                return
             named = getattr(record, "execution_id", None) or _current.get()
             if named is not None and (take := self._takers.get(named)):
                 take(_line(record))
