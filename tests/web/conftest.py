@@ -83,3 +83,17 @@ def pages(accounts_database: None, use_cases: Services) -> Services:
 @pytest.fixture
 def api(use_cases: Services) -> Api:
     return Api()
+
+
+@pytest.fixture
+def nothing_to_see(pages: Services) -> Iterator[None]:
+    """The overview is about all there is: nothing before the test, nor after it."""
+
+    def clear() -> None:
+        pages.repository.nodes._nodes.delete_many({})
+        pages.repository.statistics._statistics.delete_many({})
+        pages.repository.jobs._jobs.delete_many({})
+
+    clear()
+    yield
+    clear()

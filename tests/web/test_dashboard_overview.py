@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,16 +20,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 SCRIPT = "<script>x</script>"
 
 
-@pytest.fixture(autouse=True)
-def empty(pages: Services) -> Iterator[None]:
-    def clear() -> None:
-        pages.repository.nodes._nodes.delete_many({})
-        pages.repository.statistics._statistics.delete_many({})
-        pages.repository.jobs._jobs.delete_many({})
-
-    clear()
-    yield
-    clear()
+pytestmark = pytest.mark.usefixtures("nothing_to_see")
 
 
 def pend(

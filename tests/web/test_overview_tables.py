@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -18,16 +17,7 @@ from tests.web.dashboard import browser_of, elements_of, text_of
 PATH: Final = "/admin/overview/"
 
 
-@pytest.fixture(autouse=True)
-def empty(pages: Services) -> Iterator[None]:
-    def clear() -> None:
-        pages.repository.nodes._nodes.delete_many({})
-        pages.repository.statistics._statistics.delete_many({})
-        pages.repository.jobs._jobs.delete_many({})
-
-    clear()
-    yield
-    clear()
+pytestmark = pytest.mark.usefixtures("nothing_to_see")
 
 
 def store(pages: Services, *, status: str, count: int = 1, **fields: str) -> None:

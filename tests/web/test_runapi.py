@@ -15,12 +15,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from chronos_site import env
 from chronos_site.config import StoreConfig
 from devstack.process import free_port
 from jobs.repository import Repository
 from tests.processes import RoleProcess
 from tests.waiting import ANSWER_SECONDS
+from tests.web.api_process import api_process
 from tests.web.client import one_off
 
 StartRole = Callable[..., RoleProcess]
@@ -37,20 +37,9 @@ def runapi(
     port: int, shared_store: StoreConfig, shared_repository: Repository
 ) -> Iterator[RoleProcess]:
     """One process for all tests that leave it alive."""
-    role = RoleProcess(
-        "runapi",
-        environment=env.for_child(
-            DJANGO_SETTINGS_MODULE="chronos_site.settings",
-            MONGO_URI=shared_store.uri,
-            MONGO_DB=shared_store.database,
-            API_PORT=str(port),
-            LOG_FORMAT="text",
-        ),
-    )
-    role.wait_ready()
-    yield role
-    assert role.is_alive
-    role.kill()
+    with api_process(shared_store, port) as role:
+        yield role
+        assert role.is_alive
 
 
 @pytest.fixture

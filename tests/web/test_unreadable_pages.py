@@ -9,13 +9,12 @@ import httpx
 import pytest
 from django.test import Client
 
-from chronos_site import env
 from chronos_site.config import StoreConfig
 from devstack.process import free_port
 from jobs.repository import Repository
 from jobs.services import Services
-from tests.processes import RoleProcess
 from tests.waiting import ANSWER_SECONDS
+from tests.web.api_process import api_process
 from tests.web.dashboard import browser_of, elements_of, text_of
 
 LONG = "x" * 9000
@@ -25,22 +24,12 @@ NEW, PREVIEW = "/admin/templates/new/", "/admin/templates/preview/"
 @pytest.fixture(scope="module")
 def http(shared_store: StoreConfig, shared_repository: Repository) -> Iterator[httpx.Client]:
     port = free_port()
-    role = RoleProcess(
-        "runapi",
-        environment=env.for_child(
-            DJANGO_SETTINGS_MODULE="chronos_site.settings",
-            MONGO_URI=shared_store.uri,
-            MONGO_DB=shared_store.database,
-            API_PORT=str(port),
-            LOG_FORMAT="text",
-        ),
-    )
-    role.wait_ready()
-    with httpx.Client(
-        base_url=f"http://127.0.0.1:{port}", timeout=ANSWER_SECONDS, trust_env=False
-    ) as client:
+    address = f"http://127.0.0.1:{port}"
+    with (
+        api_process(shared_store, port),
+        httpx.Client(base_url=address, timeout=ANSWER_SECONDS, trust_env=False) as client,
+    ):
         yield client
-    role.kill()
 
 
 @pytest.mark.parametrize(
